@@ -42,7 +42,7 @@ from transformers import AutoTokenizer
 
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import Predictor, WorkDone
+from spacy_pll.prediction import Predictor, WorkDone, batches_of
 
 EVERY_MS = 100
 MARGINS = {"exact": None, "margin 0": 0}
@@ -93,7 +93,8 @@ class Bare:
 
         forward._run = timed
         try:
-            for batch in self.predictor.batches(map(self.nlp.make_doc, texts), self.nlp.batch_size):
+            ends_batch = self.predictor.ends_of_batches(self.nlp.batch_size)
+            for batch in batches_of(map(self.nlp.make_doc, texts), ends_batch):
                 self.predictor.submit(batch)
         finally:
             del forward._run
@@ -106,7 +107,7 @@ def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
     predictor, loaded = scorer.predictor, scorer.model.load(groups=scorer.settings.mask_margin is not None)
 
     def plan() -> None:
-        for batch in predictor.batches(map(nlp.make_doc, texts), nlp.batch_size):
+        for batch in batches_of(map(nlp.make_doc, texts), predictor.ends_of_batches(nlp.batch_size)):
             for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
                 list(one.batches(loaded.limits(one)))
 

@@ -26,7 +26,7 @@ from .errors import PLLError
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
-from .prediction import DocScores, PendingBatch, Predictor
+from .prediction import DocScores, PendingBatch, Predictor, batches_of
 from .settings import ScoringSettings
 from .span_getters import SpanGetter
 from .texts import lone_surrogate
@@ -190,32 +190,46 @@ class PLLScorer(Pipe):
         self.set_annotations([doc], self.predict([doc]))
         return doc
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+    def pipe(
+        self, stream: Iterable[Doc], *, batch_size: int = 128, ends_batch: Callable[[Doc], bool] | None = None
+    ) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
         batch_size (int): The most docs per batch. A batch also ends when it has two or three seconds of work for a CPU.
             On a GPU, if this is 1,000 (spaCy's default) or more, it holds for the first batch, and later batches have
             up to 8,000 docs. The size of the forward passes depends on `max_batch_tokens`, not on this.
+        ends_batch (Optional[Callable[[Doc], bool]]): Says of each doc, in the place of all this, whether a batch ends
+            with it.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The other docs are yielded.
+        RAISES (Exception): What the stream raises, once all docs before are yielded.
         """
         ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
         pending: deque[tuple[Predictor, list[Doc], PendingBatch | None]] = deque()
-        for submitted in self._submit(stream, batch_size):
-            pending.append(submitted)
+        failed: Exception | None = None
+        batches = self._submit(stream, ends_batch or self.predictor.ends_of_batches(batch_size))
+        while True:
+            try:
+                submitted = next(batches, None)
+            except Exception as error:  # of a component before this one, which gives no doc any more
+                submitted, failed = None, error
+            if submitted:
+                pending.append(submitted)
             # While a GPU works on these docs, those before are finished and the next are submitted.
-            if len(pending) > ahead:
+            while len(pending) > (ahead if submitted else 0):
                 yield from self._annotate(*pending.popleft())
-        while pending:
-            yield from self._annotate(*pending.popleft())
+            if not submitted:
+                break
+        if failed:
+            raise failed
 
     def _submit(
-        self, stream: Iterable[Doc], batch_size: int
+        self, stream: Iterable[Doc], ends_batch: Callable[[Doc], bool]
     ) -> Iterator[tuple[Predictor, list[Doc], PendingBatch | None]]:
         """Batches of docs, with their forward passes under way; None if that failed. Each has a predictor of its own:
         one whose settings or model are replaced meanwhile scores the next ones.
         """
-        for docs in self.predictor.batches(self._counted(stream), batch_size):
+        for docs in batches_of(self._counted(stream), ends_batch):
             predictor = copy(self.predictor)
             yield predictor, docs, self._attempt(docs, partial(predictor.submit, docs))
 

@@ -122,7 +122,7 @@ class Worker:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         texts = batch[self.column].to_pylist()
-        rows = [self._row(outcome) for outcome in score_each(self.nlp, texts)]
+        rows = [self._row(outcome) for outcome, _ in score_each(self.nlp, texts, BATCH_SIZE)]
         for name, type_ in added_columns(self.scorer).items():
             values = pa.array([row.get(name) for row in rows], arrow_type(type_))
             batch = batch.append_column(pa.field(name, values.type), values)

@@ -1,15 +1,17 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import ignore_error, raise_error
+from spacy.util import raise_error
 from spacy.vocab import Vocab
 
+from .component import PLLScorer, get_scorer
 from .texts import Text, lone_surrogate
 
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
@@ -24,38 +26,136 @@ class TextError(ValueError):
 Outcome = Doc | TextError
 
 
-def score_each(nlp: Language, texts: Sequence[Text]) -> Iterator[Outcome]:
-    """Score texts in their order, as one batch.
+class _Taken(NamedTuple):
+    """A text that the pipeline has taken, and that has no outcome yet."""
+
+    text: Text
+    doc: Doc
+    ends_batch: bool
+    is_whole: bool  # False: spaCy cannot make a doc of the text, and an empty one stands in for it
+
+
+class _Source:
+    """Where a pipeline takes its docs, and what becomes of them.
+
+    nlp, batch_size, done: See `score_each`.
+    """
+
+    def __init__(self, nlp: Language, texts: Iterable[Text], batch_size: int, done: int):
+        self.nlp, self.texts, self.batch_size, self.done = nlp, iter(texts), batch_size, done
+        self.taken = deque[_Taken]()
+        self.held = dict[int, bool]()  # whether a batch ends with a doc of theirs, by the id of the doc
+        self.failed = set[int]()  # the ids of docs that a component could not process
+        self.fault: Exception | None = None  # of the text that should come next
+        self.at_end = False
+        self.gave_up = False  # whether docs may be missing that no component has left out
+
+    def pipe(self) -> Generator[Doc, None, None]:
+        """What the pipeline makes of the next texts."""
+        predictor = get_scorer(self.nlp).predictor
+        ends, others = (predictor.ends_of_batches(self.batch_size, self.done) for _ in range(2))
+
+        def docs() -> Iterator[Doc]:
+            while self.take(ends):
+                yield self.taken[-1].doc
+
+        def ends_batch(doc: Doc) -> bool:
+            return self.held[id(doc)] if id(doc) in self.held else others(doc)
+
+        scorers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, PLLScorer)]
+        how = {name: {"ends_batch": ends_batch} for name in scorers}
+        with self.handler():  # what has no error handler of its own takes the one of this moment
+            scored: Any = self.nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
+        return scored
+
+    def take(self, ends: Callable[[Text], bool]) -> bool:
+        """Take the next text. RETURNS: Whether there is one."""
+        try:
+            text = next(self.texts)
+        except Exception as error:  # StopIteration, or what is wrong with it
+            self.fault, self.at_end = None if isinstance(error, StopIteration) else error, True
+            return False
+        ends_batch, is_whole = ends(text if isinstance(text, Text) else ""), True
+        try:
+            if isinstance(text, Doc):
+                doc = text.copy() if id(text) in self.held else text  # each outcome is a doc of its own
+            else:
+                doc = self.nlp.make_doc(text)
+        except Exception:
+            doc, is_whole = empty_doc(self.nlp), False
+        self.held[id(doc)] = ends_batch
+        self.taken.append(_Taken(text, doc, ends_batch, is_whole))
+        return True
+
+    def next_of(self, scored: Iterator[Doc]) -> Doc | None:
+        """The pipeline's next doc, or None if it gives no more."""
+        try:
+            with self.handler():
+                for doc in scored:
+                    if id(doc) in self.held:
+                        return doc
+                    self.gave_up = True  # a component gives other docs than it gets
+        except Warning:  # a filter makes it an error, and no text is at fault
+            raise
+        except Exception:  # some components give up all texts because of one
+            self.gave_up = True
+        return None
+
+    def handler(self) -> AbstractContextManager[None]:
+        return _error_handler(self.nlp, lambda name, component, docs, error: self.failed.update(map(id, docs)))
+
+    def pop(self) -> _Taken:
+        """The first of the texts without an outcome. It gets one now."""
+        one = self.taken.popleft()
+        del self.held[id(one.doc)]
+        self.done += 1
+        is_last = self.at_end and not self.taken
+        return one._replace(ends_batch=one.ends_batch or is_last)
+
+    def without_doc(self, one: _Taken) -> Outcome:
+        """The outcome of a text for which the pipeline gives no doc."""
+        failed = id(one.doc) in self.failed or not one.is_whole
+        self.failed.discard(id(one.doc))
+        if failed or self.gave_up:
+            return _score_alone(self.nlp, one.text)
+        return TextError("A component of the pipeline leaves it out")
+
+
+def score_each(
+    nlp: Language, texts: Iterable[Text], batch_size: int, done: int = 0
+) -> Generator[tuple[Outcome, bool], None, None]:
+    """Score texts in their order, through one `nlp.pipe`, so that a GPU has the next batch ahead.
 
     nlp (Language): It has another error handler while a text is scored, and its own while the caller has an outcome.
-    YIELDS (Union[Doc, TextError]): The scored doc of each text, or why it cannot be scored.
-    RAISES (Exception): The pipeline fails on a harmless text, too.
+    batch_size, done (int): See `Predictor.ends_of_batches`.
+    YIELDS (Tuple[Union[Doc, TextError], bool]): The scored doc of each text, or why it cannot be scored; and whether a
+        batch ends with it.
+    RAISES (Exception): The pipeline fails on a harmless text, too; or what the texts raise, behind all before it.
     """
-    seen = set[int]()  # docs that have come
+    source = _Source(nlp, texts, batch_size, done)
+    while not source.at_end:
+        source.gave_up = False
+        with closing(source.pipe()) as scored:
+            while (doc := source.next_of(scored)) is not None:
+                while (one := source.pop()).doc is not doc:
+                    yield source.without_doc(one), one.ends_batch
+                yield doc if one.is_whole else source.without_doc(one), one.ends_batch
+        source.gave_up |= not source.at_end
+        if not (source.taken or source.at_end):  # from a pipeline that takes nothing
+            source.take(lambda text: True)
+        # What the pipeline has taken is scored text by text, and the pipeline begins anew behind it.
+        while source.taken:
+            one = source.pop()
+            yield source.without_doc(one), one.ends_batch or not source.taken
+    if source.fault:
+        raise source.fault
 
-    def docs() -> Iterator[tuple[Doc, int]]:
-        for number, text in enumerate(texts):
-            try:
-                if not isinstance(text, Doc):
-                    doc = nlp.make_doc(text)
-                else:  # spaCy keeps the number with the doc, so one that comes again is copied
-                    doc = text.copy() if id(text) in seen else text
-                    seen.add(id(text))
-            except Exception:
-                continue  # it is scored alone, as one that a component drops
-            yield doc, number
 
-    following = 0  # the first text without an outcome
-    with _error_handler(nlp, ignore_error):  # what has no handler of its own takes that of this moment
-        scored: Any = nlp.pipe(docs(), as_tuples=True, batch_size=max(1, len(texts)))
-    with closing(scored):
-        while pair := _next(nlp, scored):
-            doc, number = pair
-            yield from (_score_alone(nlp, text) for text in texts[following:number])
-            yield doc
-            following = number + 1
-    # Some components give up all texts because of one. The others are scored by themselves.
-    yield from (_score_alone(nlp, text) for text in texts[following:])
+def empty_doc(nlp: Language) -> Doc:
+    """A doc that no component has to read."""
+    doc, settings = nlp.make_doc(""), get_scorer(nlp).settings
+    doc.spans.update({key: [] for key in (settings.targets, settings.units) if key})  # which it need not lack
+    return doc
 
 
 def unscored(text: Text) -> Doc:
@@ -63,17 +163,6 @@ def unscored(text: Text) -> Doc:
     if isinstance(text, Doc):
         return Doc(Vocab(), [token.text for token in text], [bool(token.whitespace_) for token in text])
     return Doc(Vocab(), [text], [False]) if text else Doc(Vocab())
-
-
-def _next(nlp: Language, scored: Iterator[tuple[Doc, int]]) -> tuple[Doc, int] | None:
-    """The next of a pipeline's docs, or None if there is none, or if the pipeline fails."""
-    with _error_handler(nlp, ignore_error):
-        try:
-            return next(scored, None)
-        except Warning:  # a filter makes it an error, and no text is at fault
-            raise
-        except Exception:
-            return None
 
 
 def _score_alone(nlp: Language, text: Text) -> Outcome:

@@ -4,7 +4,7 @@ A wordpiece belongs to the text if its first visible character lies there. One t
 an error, unless it is to be given to the side where it begins.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 
 import numpy as np
@@ -121,6 +121,14 @@ def own_and_shared(scorer: PLLScorer, text: str | Doc, before: str = "", after: 
     )
 
 
+def placed(nlp: Language, places: Iterable[Placed], component: str | None = None) -> tuple[Language, Iterator[Doc]]:
+    """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken."""
+    if (targets := get_scorer(nlp, component).settings.targets) is not None:
+        warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
+    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
+    return nlp, (place(nlp, *one) for one in places)
+
+
 def score_placed(
     nlp: Language,
     places: Iterable[Placed],
@@ -137,9 +145,6 @@ def score_placed(
     YIELDS (Doc): The text is `doc.spans["pll_text"]`. Of the tokens, only those in it have scores.
     RAISES (ValueError): A text cannot be scored.
     """
-    if (targets := get_scorer(nlp, component).settings.targets) is not None:
-        warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
-    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
-    docs = (place(nlp, *one) for one in places)
+    nlp, docs = placed(nlp, places, component)
     with closing(score_docs(nlp, docs, batch_size, n_process, show_progress, number_of(places))) as scored:
         yield from scored

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from spacy.tokens import Doc, Span
@@ -23,14 +23,16 @@ from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
 from .settings import ScoringSettings
 from .span_getters import named_spans
 from .text_warnings import TextWarnings, TokenizedDocs
+from .texts import Text
 from .user_warnings import warn_user
 
-# On a GPU, the first batch has no more docs than `batch_size`, so that the GPU begins soon. Each of the next may have
-# twice as many, up to the second of these numbers, so that its passes are full. That is so where `batch_size` is at
-# least the first, which spaCy gives if nothing is said; a smaller one is kept. With batches of 1,000, passes of
-# sentences of BLiMP cost 8 to 17 % more under a model of BERT-base's size, and 23 to 49 % more with `mask_margin=0`
-# (`test_blimp_rows.py`).
+# On a GPU, the first batch has no more docs than `batch_size`, so that the GPU begins soon. The next may have as many
+# as all before them and `batch_size` more, up to the second of these numbers, so that their passes are full. That is so
+# where `batch_size` is at least the first, which spaCy gives if nothing is said; a smaller one is kept. With batches of
+# 1,000, passes of sentences of BLiMP cost 8 to 17 % more under a model of BERT-base's size, and 23 to 49 % more with
+# `mask_margin=0` (`test_blimp_rows.py`).
 GPU_DOCS = 1000, 8000
+AnyText = TypeVar("AnyText", bound=Text)
 
 
 @dataclass
@@ -84,6 +86,28 @@ class PendingBatch:
 
     tokenized: TokenizedDocs
     passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
+
+
+def batches_of(texts: Iterable[AnyText], ends_batch: Callable[[AnyText], bool]) -> Iterator[list[AnyText]]:
+    """Divide texts or docs, in their order. No more are taken than a batch has, so that long ones do not fill the
+    memory.
+
+    ends_batch (Callable): See `Predictor.ends_of_batches`.
+    RAISES (Exception): Whatever the texts raise, once the batch before is given.
+    """
+    batch = list[AnyText]()
+    try:
+        for text in texts:
+            batch.append(text)
+            if ends_batch(text):
+                yield batch
+                batch = []
+    except Exception:  # of the text that comes next
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
 
 
 class Predictor:
@@ -143,39 +167,35 @@ class Predictor:
             plan.fill(found, *answers.result().wanted)
         return found[:, together.scored]
 
-    def batches(self, docs: Iterable[Doc], most: int) -> Iterator[list[Doc]]:
-        """Divide docs, in their order, into batches that a CPU reads in two or three seconds, if the docs are short. No
-        more docs are taken than a batch has, so that long ones do not fill the memory.
+    def ends_of_batches(self, most: int, done: int = 0) -> Callable[[Text], bool]:
+        """A function that says of one text after the other whether a batch ends with it. A batch has so many texts, or
+        as many as a CPU reads in two or three seconds, if they are short enough. Where it ends depends on its own texts
+        and on how many come before it, so a run may begin behind any batch.
 
-        most (int): The most docs in a batch. For a GPU, they may become more (`GPU_DOCS`).
+        most (int): The most texts in a batch. For a GPU, they may become more (`GPU_DOCS`).
+        done (int): How many texts come before the first one.
         """
-        loaded, batch, n_ids = self.prepare(), list[Doc](), 0
+        loaded, n_texts, n_ids = self.prepare(), 0, 0
         grows = loaded.on_gpu and most >= GPU_DOCS[0]
-        for doc in docs:
-            batch.append(doc)
-            n_ids += self._estimate_doc(doc, loaded)
-            if len(batch) >= most or n_ids >= loaded.ids_at_once:
-                yield batch
-                batch, n_ids = [], 0
-                most = max(most, min(2 * most, GPU_DOCS[1])) if grows else most
-        if batch:
-            yield batch
 
-    def estimate(self, text: str) -> int:
+        def ends(text: Text) -> bool:
+            nonlocal done, n_texts, n_ids
+            n_texts, n_ids = n_texts + 1, n_ids + self._estimate(text, loaded)
+            # Each batch may have as many as all before it, and `most` besides.
+            if n_texts < (max(most, min(done + most, GPU_DOCS[1])) if grows else most) and n_ids < loaded.ids_at_once:
+                return False
+            done, n_texts, n_ids = done + n_texts, 0, 0
+            return True
+
+        return ends
+
+    def _estimate(self, text: Text, loaded: Loaded) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
-        pieces = len(text.encode("utf8", "surrogatepass")) // 4 + 1
-        return self._estimate(self.prepare(), pieces, pieces)
-
-    def _estimate_doc(self, doc: Doc, loaded: Loaded) -> int:
-        """The same for a doc: a token is at least one piece."""
-        tokens, key = len(doc), self.settings.targets
-        scored = pieces = max(tokens, doc[-1].idx // 4 if tokens else 0)
-        if key is not None and key in doc.spans:
-            scored = pieces * min(tokens, sum(map(len, doc.spans[key]))) // max(1, tokens)
-        return self._estimate(loaded, pieces, scored)
-
-    def _estimate(self, loaded: Loaded, pieces: int, scored: int) -> int:
-        settings, length = self.settings, min(pieces + 2, loaded.max_length)
+        pieces = scored = len((text.text if isinstance(text, Doc) else text).encode("utf8", "surrogatepass")) // 4 + 1
+        settings, key = self.settings, self.settings.targets
+        if isinstance(text, Doc) and key is not None and key in text.spans:
+            scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
+        length = min(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
     def tokenize(self, docs: list[Doc]) -> TokenizedDocs:

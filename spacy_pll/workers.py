@@ -24,39 +24,17 @@ from spacy.tokens.underscore import Underscore
 from .component import get_scorer
 from .errors import PLLError
 from .failing_texts import Outcome, TextError, score_each
-from .prediction import Predictor
+from .prediction import batches_of
 from .progress import number_of, with_progress
 from .texts import Text, plain_texts
 
 Workers = dict[Connection, Process]
 
 
-def batches_of(predictor: Predictor, texts: Iterable[Text], batch_size: int) -> Iterator[list[Text]]:
-    """Divide texts into batches that a CPU scores in two or three seconds, if the texts are short enough.
-
-    Where a batch ends depends on nothing before it, so a run may begin behind any of them, and in any process.
-
-    batch_size (int): The most texts in a batch.
-    RAISES (ValueError): One is no text.
-    """
-    most, batch, ids = predictor.prepare().ids_at_once, list[Text](), 0
-    try:
-        for text in plain_texts(texts):
-            batch.append(text)
-            ids += predictor.estimate(text if isinstance(text, str) else text.text)
-            if len(batch) == batch_size or ids >= most:
-                yield batch
-                batch, ids = [], 0
-    except Exception:  # of the text that comes next
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
-
-
-def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int = 1) -> Generator[Outcome, None, None]:
-    """Score texts in their order, batch by batch: see `score_each`. The outcomes do not depend on `n_process`.
+def score_outcomes(
+    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, done: int = 0
+) -> Generator[tuple[Outcome, bool], None, None]:
+    """Score texts in their order: see `score_each`. What comes out does not depend on `n_process`.
 
     n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
@@ -65,15 +43,39 @@ def score_batches(nlp: Language, batches: Iterator[list[Text]], n_process: int =
     if n_process < 1 and n_process != -1:
         raise PLLError(f"`n_process` must be 1 or more, or -1 for one per core. It is {n_process}.")
     if n_process == 1:
-        for batch in batches:
-            yield from score_each(nlp, batch)
+        yield from score_each(nlp, plain_texts(texts), batch_size, done)
         return
-    if get_scorer(nlp).predictor.prepare().on_gpu:  # loaded once, and not in each process
+    predictor = get_scorer(nlp).predictor
+    if predictor.prepare().on_gpu:  # loaded once, and not in each process
         raise PLLError("Worker processes cannot use the GPU that this process holds.", "Use `n_process=1`.")
+    batches = batches_of(plain_texts(texts), predictor.ends_of_batches(batch_size, done))
     as_bytes = ([text.to_bytes() if isinstance(text, Doc) else text for text in batch] for batch in batches)
     with _started(nlp, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
-        for answer in _in_order(as_bytes, workers):
-            yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer)
+        for answer, ends_batch in _in_order(as_bytes, workers):
+            yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer), ends_batch
+
+
+def score_batches(
+    nlp: Language,
+    texts: Iterable[Text],
+    batch_size: int,
+    n_process: int = 1,
+    show_progress: bool = False,
+    total: int | None = None,
+    done: int = 0,
+) -> Generator[tuple[Doc, bool], None, None]:
+    """As `score_docs`. YIELDS (Tuple[Doc, bool]): A scored doc, and whether a batch ends with it.
+
+    done (int): How many texts were scored before the first one.
+    """
+    outcomes = score_outcomes(nlp, texts, batch_size, n_process, done)
+    watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)
+    # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
+    with closing(outcomes), closing(watched):
+        for outcome, ends_batch in watched:
+            if isinstance(outcome, TextError):
+                raise outcome
+            yield outcome, ends_batch
 
 
 def score_docs(
@@ -97,14 +99,9 @@ def score_docs(
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores.
     RAISES (PLLError): There are to be workers, and the model is on a GPU.
     """
-    outcomes = score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
-    watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)
-    # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
-    with closing(outcomes), closing(watched):
-        for outcome in watched:
-            if isinstance(outcome, TextError):
-                raise outcome
-            yield outcome
+    with closing(score_batches(nlp, texts, batch_size, n_process, show_progress, total)) as scored:
+        for doc, _ in scored:
+            yield doc
 
 
 @contextmanager
@@ -128,8 +125,8 @@ def _started(nlp: Language, n_process: int) -> Iterator[Workers]:
             connection.close()
 
 
-def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[bytes | TextError]:
-    """Hand out batches, and give the answers to each text in the order of the texts.
+def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[tuple[bytes | TextError, bool]]:
+    """Hand out batches, and give the answers to each text in the order of the texts: see `_work`.
 
     A worker has one batch at a time. As many batches as there are workers may have been answered before their turn.
     """
@@ -178,8 +175,8 @@ def _noticing_death(process: Process) -> Iterator[None]:
 
 
 def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) -> None:
-    """What a worker does: of each batch, it sends each outcome as soon as it is there, then None; or the text of an
-    error that is not a text's.
+    """What a worker does: of each batch, it sends each outcome as soon as it is there, and whether it is the last, then
+    None; or the text of an error that is not a text's.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -190,8 +187,9 @@ def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) ->
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]
             try:
-                for outcome in score_each(nlp, texts):
-                    connection.send(outcome.to_bytes() if isinstance(outcome, Doc) else outcome)
+                for number, (outcome, _) in enumerate(score_each(nlp, texts, len(texts)), 1):
+                    answer = outcome.to_bytes() if isinstance(outcome, Doc) else outcome
+                    connection.send((answer, number == len(texts)))
                 connection.send(None)
             except Exception as error:
                 connection.send(f"{type(error).__name__}: {error}")

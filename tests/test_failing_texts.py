@@ -5,9 +5,15 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.analysis.any_order import draws_of, score_draws
-from spacy_pll.failing_texts import TextError, score_each
+from spacy_pll.failing_texts import TextError
+from spacy_pll.failing_texts import score_each as score_batches
 from spacy_pll.places import score_placed
+from spacy_pll.prediction import Predictor
 from spacy_pll.workers import score_docs
+
+
+def score_each(nlp, texts):
+    return (outcome for outcome, _ in score_batches(nlp, texts, 100))
 
 
 @Language.component("refuses_bad_texts")
@@ -107,3 +113,89 @@ def test_the_error_handler_is_put_back(nlp):
     before = nlp.default_error_handler
     list(score_each(nlp, ["A text.", "bad"]))
     assert nlp.default_error_handler is before and nlp.get_pipe("pll").get_error_handler() is own
+
+
+@Language.factory("changes_the_stream")
+class ChangesTheStream:
+    """Gives what a function makes of the docs."""
+
+    def __init__(self, nlp, name):
+        self.change = None
+
+    def __call__(self, doc):
+        return doc
+
+    def pipe(self, docs, batch_size):
+        yield from self.change(docs)
+
+
+def ends_at_bad(docs):
+    for doc in docs:
+        if doc.text == "bad":
+            return
+        yield doc
+
+
+def raises_at_bad(docs):
+    for doc in docs:
+        if doc.text == "bad":
+            raise RuntimeError("no more")
+        yield doc
+
+
+TEXTS = ["The cats sleep.", "bad", "A text.", "It is over.", "bad", "We saw it.", "A souvenir.", ""]
+CHANGES = {
+    "leaves out": lambda docs: (doc for doc in docs if doc.text != "bad"),
+    "ends": ends_at_bad,
+    "raises": raises_at_bad,
+    "gives none": lambda docs: iter(()),
+    "others": lambda docs: (doc.copy() if doc.text == "bad" else doc for doc in docs),
+    "twice": lambda docs: (doc for doc in docs for _ in range(2)),
+}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+@pytest.mark.parametrize("where", ["first", "last"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_a_component_does_with_the_docs_each_text_has_an_outcome(make_nlp, change, where, batch_size):
+    """What is left out on purpose was scored alone; a component that gives docs of its own ended in a TypeError."""
+    nlp = make_nlp("bert")
+    expected = [nlp(text)._.pll for text in TEXTS]
+    nlp.add_pipe("changes_the_stream", **{where: True}).change = CHANGES[change]
+    outcomes, ends = zip(*score_batches(nlp, TEXTS, batch_size), strict=True)
+    for text, outcome, score in zip(TEXTS, outcomes, expected, strict=True):
+        if change == "ends" and isinstance(
+            outcome, TextError
+        ):  # it cannot be told from one that leaves out what is left
+            assert batch_size == 100 and where == "last"
+        elif text == "bad" and change == "leaves out":
+            assert str(outcome) == "A component of the pipeline leaves it out"
+        else:
+            assert outcome.text == text and outcome._.pll == pytest.approx(score, abs=1e-5)
+    assert ends[-1] and sum(ends) >= len(TEXTS) / batch_size
+
+
+def test_where_batches_end_does_not_depend_on_what_fails_or_where_a_run_begins(nlp, monkeypatch):
+    nlp.max_length, batches = 60, []
+    submit = Predictor.submit
+    monkeypatch.setattr(Predictor, "submit", lambda self, docs: batches.append(len(docs)) or submit(self, docs))
+    texts = ["A text.", "bad", "The souvenir. " * 9, "It is over."] * 5
+    monkeypatch.setattr("spacy_pll.failing_texts._score_alone", lambda nlp, text: TextError(text))
+    for begin in (0, 6, 18):
+        batches.clear()
+        ends = [
+            number for number, (_, ends) in enumerate(score_batches(nlp, texts[begin:], 6, begin), begin + 1) if ends
+        ]
+        assert ends == [n for n in (6, 12, 18, 20) if n > begin]
+        assert batches == [n for end, n in ((6, 6), (12, 6), (18, 6), (20, 2)) if end > begin]
+
+
+def test_what_the_texts_raise_comes_behind_all_before(nlp):
+    def texts():
+        yield from ["A text.", "bad", "A text."]
+        raise OSError("the disk is gone")
+
+    outcomes = score_batches(nlp, texts(), 100)
+    assert [type(next(outcomes)[0]) for _ in range(3)] == [Doc, TextError, Doc]
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(outcomes)

@@ -10,7 +10,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.prediction import Predictor, WorkDone
+from spacy_pll.prediction import Predictor, WorkDone, batches_of
 
 from .conftest import SENTENCES, scores
 
@@ -61,7 +61,7 @@ def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_mar
 def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=10))
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=8))
     predictor.counts = WorkDone()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3
@@ -172,4 +172,4 @@ def test_the_batches_of_a_gpu_grow(make_nlp, monkeypatch, on_gpu, batch_size, si
     loaded = replace(predictor.prepare(), ids_at_once=10**9, on_gpu=on_gpu)
     monkeypatch.setattr(predictor.model, "loaded", loaded)
     docs = [nlp.make_doc("A text.")] * 24_000
-    assert list(map(len, predictor.batches(docs, batch_size))) == sizes
+    assert list(map(len, batches_of(docs, predictor.ends_of_batches(batch_size)))) == sizes

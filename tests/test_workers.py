@@ -11,15 +11,15 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import spacy_pll
-from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
-from spacy_pll.workers import batches_of, score_batches, score_docs
+from spacy_pll.prediction import batches_of
+from spacy_pll.workers import score_docs, score_outcomes
 
 from .conftest import SENTENCES
 
 
 def score_texts(nlp, texts, batch_size, n_process=1):
-    return score_batches(nlp, batches_of(get_scorer(nlp).predictor, texts, batch_size), n_process)
+    return (outcome for outcome, _ in score_outcomes(nlp, texts, batch_size, n_process))
 
 
 @Language.component("kills_its_process")
@@ -94,10 +94,11 @@ def test_a_batch_has_so_many_texts_or_so_much_work(make_nlp, monkeypatch, mask_m
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=2000))
     texts = ["long " * 40, "long " * 40, "A text.", "long " * 40, "long " * 40, *["A text."] * 3]
-    batches = list(batches_of(predictor, texts, 3))
+    batches = list(batches_of(texts, predictor.ends_of_batches(3)))
     assert sum(batches, []) == texts and list(map(len, batches)) == sizes
     for n in range(len(batches)):
-        assert list(batches_of(predictor, sum(batches[n:], []), 3)) == batches[n:]
+        done = sum(map(len, batches[:n]))
+        assert list(batches_of(texts[done:], predictor.ends_of_batches(3, done))) == batches[n:]
 
 
 @Language.component("much_data")

@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
 from ..places import Placed, check_places, place
-from ..prediction import DocScores, Predictor
+from ..prediction import DocScores, Predictor, batches_of
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
 from ..texts import check_texts, plain_texts
@@ -137,7 +137,8 @@ def score_draws(
     )
     # Without those components in this stream. The pipeline is not changed: others may use it, too.
     without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
-    for docs in predictor.batches(nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without), batch_size):
+    made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)
+    for docs in batches_of(made, predictor.ends_of_batches(batch_size)):
         yield from zip(docs, predictor.gather(predictor.submit(docs)))
 
 

@@ -12,12 +12,12 @@ from spacy.tokens import Doc
 
 from ..component import get_scorer
 from ..errors import InputError
-from ..failing_texts import ERROR, TextError, unscored
+from ..failing_texts import ERROR, TextError, empty_doc, unscored
 from ..pipelines import PipelineSettings
 from ..places import place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
-from ..workers import batches_of, score_batches
+from ..workers import score_outcomes
 from .inputs import shared_piece, too_long
 from .records import Record, warn_of_missing
 
@@ -62,7 +62,6 @@ class Scoring:
         """
         scorer, failed, missing, number = get_scorer(nlp), 0, 0, done
         waiting = deque[Record]()  # those that are being scored
-        ends = deque[Record]()  # the last of each batch
 
         def texts() -> Iterator[str | Doc]:
             for record in records:
@@ -71,15 +70,10 @@ class Scoring:
                 waiting.append(record)
                 yield _readable(nlp, record)
 
-        def batches() -> Iterator[list[str | Doc]]:
-            for batch in batches_of(scorer.predictor, texts(), self.batch_size):
-                ends.append(waiting[-1])
-                yield batch
-
-        outcomes = score_batches(nlp, batches(), self.n_process)
+        outcomes = score_outcomes(nlp, texts(), self.batch_size, self.n_process, done)
         watched = with_progress(outcomes, total, done, self.show_progress)
         with closing(outcomes), closing(watched):
-            for number, outcome in enumerate(watched, done + 1):
+            for number, (outcome, ends_batch) in enumerate(watched, done + 1):
                 record, error = waiting.popleft(), None
                 if record.problem:
                     outcome, error = unscored(record.text or record.in_place), record.problem
@@ -93,10 +87,8 @@ class Scoring:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                if is_last := record is ends[0]:
-                    ends.popleft()
                 pieces = outcome._.get(scorer.names.pieces) or 0
-                yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, is_last)
+                yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, ends_batch)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(
@@ -109,9 +101,7 @@ class Scoring:
 def _readable(nlp: Language, record: Record) -> str | Doc:
     """What the pipeline gets for a record: its text or, in its place, a doc of all."""
     if record.problem:
-        doc, settings = nlp.make_doc(""), get_scorer(nlp).settings
-        doc.spans.update({key: [] for key in (settings.targets, settings.units) if key})  # which it need not lack
-        return doc
+        return empty_doc(nlp)
     if record.sides is None:
         return record.text
     before, after = record.sides

@@ -20,10 +20,10 @@ from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..pipelines import make_pipeline
+from ..prediction import batches_of
 from ..progress import number_of, progress_bar
 from ..settings import BATCH_SIZE
-from ..texts import check_texts
-from ..workers import batches_of
+from ..texts import check_texts, plain_texts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
 # How many tokens are listed, and how many characters on either side of each are shown.
@@ -137,7 +137,8 @@ def compare_scorers(
     """Compare each scorer with the first one, batch by batch."""
     compared = [AgreementCounts(sides[0], other) for other in sides[1:]]
     with progress_bar(total, show=show_progress) as bar:
-        for batch in batches_of(sides[0].scorer.predictor, texts, batch_size):
+        predictor = sides[0].scorer.predictor
+        for batch in batches_of(plain_texts(texts), predictor.ends_of_batches(batch_size)):
             first, *others = [side.score(batch, batch_size) for side in sides]
             for counts, docs in zip(compared, others):
                 counts.add(first, docs)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from itertools import islice
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from spacy.language import Language
@@ -10,10 +10,10 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..places import Placed, score_placed
+from ..places import Placed, placed
 from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN, named_spans
-from ..workers import batches_of
+from ..workers import score_batches
 from .kept_scores import KeptScores
 
 
@@ -49,13 +49,17 @@ def score_places(
     kept = kept or KeptScores()
     found = {one: TextSums(tuple(sums), n) for one, (sums, n) in zip(distinct, kept.found[n_kept:])}
     missing = distinct[len(found) :]
-    docs, following = score_placed(nlp, missing, batch_size, show_progress, n_process, component), iter(missing)
-    texts = (f"{before}{text}{after}" for text, before, after in missing)
-    for batch in batches_of(scorer.predictor, texts, batch_size):  # as they are scored
-        sums = {one: text_sums(doc, scorer.names) for one, doc in zip(islice(following, len(batch)), docs)}
-        found |= sums
-        kept.add(sums.values())
-    docs.close()
+    of_batch = list[TextSums]()
+    nlp, docs = placed(nlp, missing, component)
+    work = batch_size, n_process, show_progress, len(missing), len(found)
+    with closing(score_batches(nlp, docs, *work)) as scored:
+        for one, (doc, ends_batch) in zip(missing, scored):
+            found[one] = text_sums(doc, scorer.names)
+            of_batch.append(found[one])
+            if ends_batch:
+                kept.add(of_batch)
+                of_batch = []
+    kept.add(of_batch)
     return found
 
 

@@ -14,7 +14,7 @@ from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..metrics import MaskRows, one_row_per_piece
-from ..prediction import Predictor
+from ..prediction import Predictor, batches_of
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import BATCH_SIZE, ScoringSettings
@@ -217,7 +217,7 @@ def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores
     def find(done: int) -> Iterator[FloatArray]:
         for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
             some = sequences[max(first, done) : first + BATCH_SIZE]
-            for batch in predictor.batches(map(residues.doc, some), BATCH_SIZE):
+            for batch in batches_of(map(residues.doc, some), predictor.ends_of_batches(BATCH_SIZE)):
                 yield np.array([np.sum(doc.scores[0]) for doc in predictor.predict(batch)])
 
     scores = find_each(sequences, find, "sequences", kept, show)

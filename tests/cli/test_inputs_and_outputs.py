@@ -140,7 +140,9 @@ def test_a_perplexity_that_no_float_holds_is_null(tmp_path, model_folder, monkey
 def test_what_cannot_be_written_is_found_before_scoring(output, row, message, tmp_path, model_folder, monkeypatch):
     path = tmp_path / "in.jsonl"
     path.write_text('{"text": "A word."}\n' + json.dumps({"text": "A word.", **row}) + "\n")
-    monkeypatch.setattr("spacy_pll.corpus.scored_texts.score_batches", lambda *arguments: pytest.fail("this is scored"))
+    monkeypatch.setattr(
+        "spacy_pll.corpus.scored_texts.score_outcomes", lambda *arguments: pytest.fail("this is scored")
+    )
     output = output if output == "-" else tmp_path / output
     assert message in run("score", path, output, "--model", model_folder("bert"), fails=True).unwrapped_stderr
     assert not (tmp_path / "out.jsonl.parts").exists()
