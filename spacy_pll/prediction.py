@@ -32,7 +32,7 @@ from .user_warnings import warn_user
 # 1,000, passes of sentences of BLiMP cost 8 to 17 % more under a model of BERT-base's size, and 23 to 49 % more with
 # `mask_margin=0` (`test_blimp_rows.py`).
 GPU_DOCS = 1000, 8000
-AnyText = TypeVar("AnyText", bound=Text)
+T = TypeVar("T")
 
 
 @dataclass
@@ -88,14 +88,14 @@ class PendingBatch:
     passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
 
 
-def batches_of(texts: Iterable[AnyText], ends_batch: Callable[[AnyText], bool]) -> Iterator[list[AnyText]]:
+def batches_of(texts: Iterable[T], ends_batch: Callable[[T], bool]) -> Iterator[list[T]]:
     """Divide texts or docs, in their order. No more are taken than a batch has, so that long ones do not fill the
     memory.
 
     ends_batch (Callable): See `Predictor.ends_of_batches`.
     RAISES (Exception): Whatever the texts raise, once the batch before is given.
     """
-    batch = list[AnyText]()
+    batch = list[T]()
     try:
         for text in texts:
             batch.append(text)

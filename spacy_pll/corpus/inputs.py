@@ -20,7 +20,7 @@ from ..component import get_scorer
 from ..errors import InputError
 from ..failing_texts import ERROR
 from ..files import to_json
-from ..places import SHARED_ADVICE, between, own_and_shared
+from ..places import SHARED_ADVICE, between, in_blocks, own_and_shared
 from ..span_getters import TEXT_SPAN
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
@@ -185,7 +185,10 @@ def checked_records(
     needs_spans = _needs_spans(nlp, rows)
     added = [*rows.types, *([ERROR] if skip_errors else [])]
     check_columns([source.column], added, source.path, rows.names)
-    for record in source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors):
+    records = source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors)
+    if source.has_sides and not (skip_errors or shared_pieces):
+        records = _apart(nlp, records)
+    for record in records:
         check_columns(record.fields.keys() - columns.names.keys(), added, record.location, rows.names)
         columns.add(record)
         if needs_spans and isinstance(record.text, str):
@@ -200,10 +203,16 @@ def checked_records(
             raise InputError(
                 f"{record.location}: {problem}.", f"Give {more}, or `skip_errors=True` to leave its scores out."
             )
-        if not (skip_errors or shared_pieces) and (fault := shared_piece(nlp, record)):
-            raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
         yield record
     check_columns(columns.declared, added, source.path, rows.names)  # those of tables without a text
+
+
+def _apart(nlp: Language, records: Iterable[Record]) -> Iterator[Record]:
+    """The records. RAISES (InputError): A text shares a wordpiece with its context."""
+    for record, fault in with_faults(nlp, records):
+        if fault:
+            raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
+        yield record
 
 
 def _needs_spans(nlp: Language, rows: TextRows) -> str:
@@ -244,8 +253,10 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
     return f"the text has {len(text):,} characters, and at most {nlp.max_length:,} are read"
 
 
-def shared_piece(nlp: Language, record: Record) -> str | None:
-    """What is wrong if a text shares a wordpiece with its context."""
-    if record.sides is None or record.problem:
-        return None
-    return own_and_shared(get_scorer(nlp), record.text, *record.sides)[1]
+def with_faults(nlp: Language, records: Iterable[Record]) -> Iterator[tuple[Record, str | None]]:
+    """Each record, and what is wrong if its text shares a wordpiece with its context."""
+    for block in in_blocks(records):
+        beside = [not record.problem and record.sides or ("", "") for record in block]
+        places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]
+        for record, (_, fault) in zip(block, own_and_shared(get_scorer(nlp), places), strict=True):
+            yield record, fault

@@ -18,7 +18,7 @@ from ..places import place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
 from ..workers import score_outcomes
-from .inputs import shared_piece, too_long
+from .inputs import too_long, with_faults
 from .records import Record, warn_of_missing
 
 
@@ -64,8 +64,9 @@ class Scoring:
         waiting = deque[Record]()  # those that are being scored
 
         def texts() -> Iterator[str | Doc]:
-            for record in records:
-                if self.skip_errors and not self.shared_pieces and (fault := shared_piece(nlp, record)):
+            looks = self.skip_errors and not self.shared_pieces
+            for record, fault in with_faults(nlp, records) if looks else ((record, None) for record in records):
+                if fault:
                     record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)
                 yield _readable(nlp, record)

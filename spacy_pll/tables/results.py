@@ -126,7 +126,8 @@ def score(
         `mask_margin`, `lang`, `precision` or `gpu_id`.
     RETURNS (Scores): A sequence of `TextScore`. It has the method `to_dataframe`.
     RAISES (OSError): There is no such model.
-    RAISES (ValueError): A setting is not valid, or the model cannot score text, or one of the texts.
+    RAISES (ValueError): A setting is not valid, or the model cannot score text, or one of the texts; or a component of
+        the pipeline leaves a text out.
     RAISES (TypeError): There is no such setting.
     RAISES (ChildProcessError): A worker process was killed.
 

@@ -9,15 +9,17 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import spacy
 import torch
+from hypothesis import given
 
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
-from spacy_pll.places import score_placed
+from spacy_pll.places import place, score_placed
 from spacy_pll.span_getters import TEXT_SPAN
 
 from .. import reference
-from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer
+from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer, odd_text
 
 TOKENIZERS = [*TINY_TOKENIZERS, *REAL_TOKENIZERS]
 WORD_METRICS = ["word_l2r", "original", "whole_word", "word_r2l", "word_any_order"]
@@ -124,11 +126,11 @@ def check(name, metrics, places):
     nlp = make_pipeline((model, tokenizer), metrics=metrics, words="whitespace", keep_pieces=True)
     docs = score_placed(nlp, [(text, before, after) for before, text, after in places])
     n_scored = 0
-    for place, doc in zip(places, docs, strict=True):
+    for where, doc in zip(places, docs, strict=True):
         for metric in metrics:
-            expected = brute_force(model, tokenizer, place, metric, words_of(tokenizer, place))
+            expected = brute_force(model, tokenizer, where, metric, words_of(tokenizer, where))
             found = doc._.pll_data["scores"][metric] if expected else []
-            np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=f"{place} {metric}")
+            np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=f"{where} {metric}")
             n_scored += len(expected)
         assert sum(token._.pll_pieces or 0 for token in doc.spans[TEXT_SPAN][0]) == len(expected)
     assert n_scored > len(places)
@@ -178,3 +180,17 @@ def test_padding_ids_in_a_text_and_all_masks_in_one_pass(name, architecture):
             expected, _ = reference.score_by_states(doc, model, tokenizer, "word_l2r", "spacy", 1, 128)
             np.testing.assert_allclose(doc._.pll_data["scores"]["word_l2r"], expected, atol=1e-4)
             assert (pad in text) == (tokenizer.pad_token_id in doc._.pll_data["ids"])
+
+
+@given(text=odd_text, before=odd_text, after=odd_text)
+def test_the_doc_is_that_of_spacys_own_way_to_join_docs(text, before, after):
+    nlp, other = spacy.blank("en"), spacy.blank("en")
+    tokenizer = other.tokenizer
+    other.tokenizer = lambda text: tokenizer(text)  # of which nothing is known
+    before, after = f"I can't {before}", f"{after} isn't"
+    ours, theirs = (place(one, text, before, after) for one in (nlp, other))
+    for attr in ("ORTH", "SPACY", "NORM", "IDX"):
+        assert ours.to_array(attr).tolist() == theirs.to_array(attr).tolist()
+    assert [token.is_sent_start for token in ours][1:] == [token.is_sent_start for token in theirs][1:]
+    (span,), (other_span,) = ours.spans[TEXT_SPAN], theirs.spans[TEXT_SPAN]
+    assert (span.start, span.end) == (other_span.start, other_span.end)
