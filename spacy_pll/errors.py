@@ -44,6 +44,10 @@ class NoColumnError(InputError):
     """A row, or another thing that has columns, lacks one."""
 
 
+class RunComplete(Exception):
+    """The run to resume had written all its outputs. Nothing is to be done."""
+
+
 class ResumeError(PLLError):
     """A run cannot start or resume. The message says why, and what to do."""
 

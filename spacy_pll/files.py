@@ -8,12 +8,13 @@ import math
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
 MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
+OUTPUTS = "outputs"  # where it has the names of all files that a run writes, if there are several
 # What is beside an output until it is complete, or stays there.
 BESIDE = ("", ".unfinished", ".parts", f".{MANIFEST}", f".{MANIFEST}.unfinished")
 Place = tuple[int, int, str]
@@ -80,6 +81,15 @@ def check_target(path: Path) -> None:
         raise OSError(
             f"The output {str(path)!r} cannot be written: {str(parent)!r} is no folder that you may write to."
         )
+
+
+def outputs_of(output: Path) -> set[str]:
+    """The files that an earlier run with this output writes, as its manifest says, by their absolute names."""
+    found = set[str]()
+    for path in (output.with_name(f"{output.name}.parts") / MANIFEST, output.with_name(f"{output.name}.{MANIFEST}")):
+        with suppress(OSError, ValueError):
+            found.update(json.loads(path.read_text(encoding="utf8")).get(OUTPUTS, []))
+    return found
 
 
 def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:

@@ -8,11 +8,9 @@ import typer
 from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceScores, check_choices, choices
-from ..files import check_output, write_json
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
 from .options import OF_TOKENS, SEPARATOR, argument_options, file_options, pipeline_options
-from .terminal import save
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
@@ -46,13 +44,10 @@ def choices_cli(
 
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
     """
-    evaluation.check_outputs()
-    check_output(predictions, (".json",), evaluation.force)
+    evaluation.check_outputs(predictions)
     read = read_choices(path, separator=separator, **columns, **how)
     check_choices(read)
     if evaluation.plot and read[0].preference is not None:
         raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
     about = {"path": path, "reading": columns["reading"], **sharing}
-    found = evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, **sharing)
-    if predictions:
-        save(predictions, write_json, found.predictions(next(iter(found.scores)), evaluation.by or None))
+    evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, **sharing, predictions=predictions)

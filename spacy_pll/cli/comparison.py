@@ -22,7 +22,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
-from .terminal import check_picture, check_resume, check_table, draw, save, say
+from .terminal import check_picture, check_resume, check_table, draw, is_of, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
@@ -50,12 +50,13 @@ class Evaluation:
     batch_size: int = BATCH_SIZE
     n_process: int = 1
 
-    def check_outputs(self) -> None:
+    def check_outputs(self, predictions: Path | None = None) -> None:
         """RAISES (ValueError): A file cannot be written."""
-        check_output(self.output, (".json", ".csv"), self.force)
-        check_table(self.items, self.force)
-        check_picture(self.plot, self.force)
-        check_resume(self.resume, self.force, self.output or self.items, "--output or --items")
+        ours = check_resume(self.resume, self.output or self.items, "--output or --items")
+        check_output(self.output, (".json", ".csv"), self.force or is_of(self.output, ours))
+        check_table(self.items, self.force or is_of(self.items, ours))
+        check_picture(self.plot, self.force or is_of(self.plot, ours))
+        check_output(predictions, (".json",), self.force or is_of(predictions, ours))
 
     def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
         """The items to use. RAISES (InputError): One has no column to group by."""
@@ -69,13 +70,16 @@ class Evaluation:
         about: dict[str, Any],
         results: type[ChoiceScores],
         shared_pieces: bool = False,
-    ) -> ChoiceScores:
+        predictions: Path | None = None,
+    ) -> None:
         """Score the choices, print the accuracies or correlations, and write what is asked for.
 
         about (Dict[str, Any]): What was read, for the file of results.
+        predictions (Optional[Path]): The file of predictions to write, too.
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
-        kept = KeptScores(self.output or self.items, self.resume, self.force)
+        outputs = self.output, self.items, self.plot, predictions
+        kept = KeptScores(self.output or self.items, self.resume, self.force, outputs)
         loaded = load_scorers(self.scorers, self.revisions, settings)
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
         for name, attributes in loaded.attributes.items() if self.items else ():
@@ -85,7 +89,8 @@ class Evaluation:
         with kept.until_done():
             found = score_options(results, loaded.compared, choices, None, *work, **how)
             self._write(found, loaded.records, {**about, **how, "sample": self.sample})
-        return found
+            if predictions:
+                save(predictions, write_json, found.predictions(next(iter(found.scores)), self.by or None))
 
     def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any]) -> None:
         """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""

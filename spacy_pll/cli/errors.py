@@ -79,6 +79,8 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
     try:
         with errors.shown_errors(show):
             yield
+    except errors.RunComplete as done:
+        report(str(done))
     except KeyboardInterrupt as error:
         number = signal.Signals(error.args[0] if error.args else signal.SIGINT)
         cause = "Ctrl-C" if number == signal.SIGINT else f"the signal {number.name}"

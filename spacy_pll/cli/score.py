@@ -107,7 +107,7 @@ def score_cli(
         **of_output,
     )
     output = str(output_path)
-    _check_options(run, output, resume, force)
+    _check_options(run, output, resume)
     if output == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):
@@ -128,7 +128,7 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
     return f"{now}; with earlier runs, {texts:,} in {duration(seconds + seconds_before)}" if before else now
 
 
-def _check_options(run: Run, output: str, resume: bool, force: bool) -> None:
+def _check_options(run: Run, output: str, resume: bool) -> None:
     """RAISES (InputError): Options do not go together."""
     is_spacy = Path(output).suffix.lower() == ".spacy"
     of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "
@@ -151,6 +151,6 @@ def _check_options(run: Run, output: str, resume: bool, force: bool) -> None:
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
-    check_resume(resume, force, output)
+    check_resume(resume, Path(output))
     if resume and STANDARD_STREAM in (run.input.path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET, STANDARD_STREAM
 from ..errors import InputError
-from ..files import atomic_write, check_apart, check_output
+from ..files import atomic_write, check_apart, check_output, outputs_of
 from ..visualize.plots import new_figure
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -99,12 +99,20 @@ def check_table(file: Path | None, force: bool) -> None:
         from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
 
 
-def check_resume(resume: bool, force: bool, output: object, beside: str = "--output") -> None:
-    """RAISES (InputError): There is nothing to go on with. beside (str): The options that name the output."""
-    if resume and force:
-        raise InputError("--resume keeps what was scored, and --force starts again. Leave out one of the two.")
+def check_resume(resume: bool, output: Path | None, beside: str = "--output") -> Collection[str]:
+    """What a run that goes on may replace: the files that the earlier run writes, by their absolute names.
+
+    beside (str): The options that name the output.
+    RAISES (InputError): There is nothing to go on with.
+    """
     if resume and not output:
         raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
+    return outputs_of(output) if resume and output else ()
+
+
+def is_of(file: Path | None, run: Collection[str]) -> bool:
+    """Whether a file is one of those that a run writes: see `check_resume`."""
+    return file is not None and os.path.abspath(file) in run
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:

@@ -26,7 +26,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
 from . import options
 from .options import OF_TOKENS, argument_options, file_options, pipeline_options
-from .terminal import TABLES, check_picture, check_resume, check_table, draw, save, say
+from .terminal import TABLES, check_picture, check_resume, check_table, draw, is_of, save, say
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -101,7 +101,7 @@ def variants_cli(
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
     if path is None and (measured or protein or assays):
         raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
-    check_resume(resume, force, output)
+    ours = check_resume(resume, output)
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
@@ -115,15 +115,15 @@ def variants_cli(
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
-    check_table(output, force)
-    check_picture(plot, force)
+    check_table(output, force or is_of(output, ours))
+    check_picture(plot, force or is_of(plot, ours))
     items = None if path is None else read_variants(path, **reading, **how)
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
         raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    kept = KeptScores(output, resume, force)
+    kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
     kept.about = describe_scorer(nlp, settings)
     with kept.until_done():

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ResumeError
-from ..files import MANIFEST, atomic_write, write_json
+from ..files import MANIFEST, OUTPUTS, atomic_write, write_json
 from .readers import format_of, through_compression
 
 try:
@@ -163,8 +163,13 @@ class ResumableOutput:
             with suppress(OSError):
                 self.folder.rmdir()
 
+    def finish(self) -> None:
+        """Say that all outputs of a run are written, and delete the parts."""
+        write_json(self.final_manifest, self.manifest)
+        self.discard()
+
     def _check_same(self, earlier: dict[str, Any], fingerprints: Mapping[int, str]) -> None:
-        changed = list(_differences(earlier, self.manifest))
+        changed = list(_differences({**earlier, OUTPUTS: self.manifest.get(OUTPUTS)}, self.manifest))
         if changed:
             changed = [self._where(fingerprints) if one.startswith(DIGEST) else one for one in changed]
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
@@ -211,8 +216,7 @@ class ResumableOutput:
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
         self._write(self.output, join(path.read_bytes() for path, _ in self._found()))
-        write_json(self.final_manifest, self.manifest)
-        self.discard()
+        self.finish()
 
     def _write(self, path: Path, blocks: Iterable[bytes]) -> None:
         with atomic_write(path) as file, through_compression(file, path, "wb") as contents:

@@ -59,7 +59,6 @@ def score_places(
             if ends_batch:
                 kept.add(of_batch)
                 of_batch = []
-    kept.add(of_batch)
     return found
 
 

@@ -514,7 +514,6 @@ def test_other_errors_are_messages(tiny, tmp_path):
             "--targets has no effect where each text is",
         ),
         (("-", "out.jsonl", "--resume"), "--resume needs an INPUT that can be read again"),
-        ((source, "out.jsonl", "--resume", "--force"), "and --force starts again. Leave out one of the two"),
         ((source, "-", "--metrics", "nonesuch"), "Unknown PLL metric 'nonesuch'"),
     ]:
         assert message in run("score", *arguments, *tiny, fails=True).unwrapped_stderr
