@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from spacy.language import Language
 
-from ..component import get_scorer
+from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, labels, place_of, score_options, with_equal_options
+from ..evaluation.choices import ChoiceScores, check_options, labels, place_of, score_options, with_equal_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
 from ..evaluation.kept_scores import KeptScores
@@ -80,12 +80,14 @@ class Evaluation:
         """
         outputs = self.output, self.items, self.plot, predictions
         kept = KeptScores(self.output or self.items, self.resume, self.force, outputs)
-        loaded = load_scorers(self.scorers, self.revisions, settings)
+        loaded = load_scorers(
+            self.scorers, self.revisions, settings, lambda scorer: check_options(scorer, choices, shared_pieces)
+        )
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
         for name, attributes in loaded.attributes.items() if self.items else ():
             check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
-        work = self.batch_size, self.n_process, True, shared_pieces, kept
+        work = self.batch_size, self.n_process, True, shared_pieces, kept, True
         with kept.until_done():
             found = score_options(results, loaded.compared, choices, None, *work, **how)
             self._write(found, loaded.records, {**about, **how, "sample": self.sample})
@@ -106,7 +108,8 @@ class Evaluation:
             ties = ties_line(accuracies, self.ties, unit)
             if equal:
                 first = place_of(found.choices, equal[0], unit)
-                ties += f"Of the {unit}, {len(equal):,} have two equal options, first {first}.\n"
+                has = "has" if len(equal) == 1 else "have"
+                ties += f"{len(equal):,} of the {unit} {has} two equal options, first {first}.\n"
             say(table + ties)
             rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
             if len(found.scores) > 1:
@@ -173,15 +176,21 @@ evaluation_options = options_in_place("evaluation", *fields_of(Evaluation), OPTI
 
 
 class LoadedScorers(Mapping[str, Language]):
-    """The pipelines to compare, by name. Each is loaded when it is taken, and only the last one is kept in memory."""
+    """The pipelines to compare, by name. Each is loaded when it is taken, and only the last one is kept in memory.
 
-    def __init__(self, settings: dict[str, PipelineSettings]):
+    check (Callable[[PLLScorer], None]): Raises an error if one of them cannot be used.
+    """
+
+    def __init__(self, settings: dict[str, PipelineSettings], check: Callable[[PLLScorer], None]):
         self.settings = settings
         self._kept: tuple[str, Language] | None = None
         self.records, self.attributes = list[dict[str, Any]](), dict[str, Mapping[str, str]]()
-        for name, given in settings.items():  # before anything is scored: an error in the last one costs no time
-            self.records.append({"scorer": name, **describe_scorer(self[name], given)})
-            self.attributes[name] = get_scorer(self[name]).names.metrics
+        # Before anything is scored, so that an error in one costs no time, and the first one last, so that it stays.
+        for name, given in reversed(settings.items()):
+            scorer = get_scorer(self[name])
+            self.records.insert(0, {"scorer": name, **describe_scorer(self[name], given)})
+            self.attributes[name] = scorer.names.metrics
+            check(scorer)
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
@@ -201,10 +210,16 @@ class LoadedScorers(Mapping[str, Language]):
         return self if len(self) > 1 else next(iter(self.values()))
 
 
-def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: PipelineSettings) -> LoadedScorers:
+def load_scorers(
+    scorers: Sequence[str],
+    revisions: Sequence[str],
+    settings: PipelineSettings,
+    check: Callable[[PLLScorer], None] = lambda scorer: None,
+) -> LoadedScorers:
     """The pipelines to compare, or the one that the other options describe. A scorer has the name that stands before
     `=`, as in small=builtin, or else its whole text. What it does not say is as the other options have it.
 
+    check (Callable[[PLLScorer], None]): See `LoadedScorers`.
     RAISES (ValueError): Several of these are given, or two have one name.
     """
     common = {name: value for name, value in vars(settings).items() if name not in (*OF_ONE_MODEL, "scoring")}
@@ -226,7 +241,7 @@ def load_scorers(scorers: Sequence[str], revisions: Sequence[str], settings: Pip
         if name in used:
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         used[name] = parse_settings(spec, **common)
-    return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings})
+    return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings}, check)
 
 
 def group_table(title: str, unit: str, results: Sequence[Result], show: Callable[[Result], str]) -> str:

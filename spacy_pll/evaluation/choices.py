@@ -12,10 +12,10 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
-from ..component import get_scorer
+from ..component import PLLScorer, get_scorer
 from ..errors import InputError
 from ..metrics import pll_metrics
-from ..places import check_places
+from ..places import Placed, check_places
 from ..settings import BATCH_SIZE
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
@@ -324,6 +324,16 @@ def labels(name: str, metrics: Collection[str]) -> list[str]:
     return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
 
 
+def distinct_places(items: Iterable[Choice]) -> list[Placed]:
+    """The options in their contexts, each once."""
+    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+
+
+def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool = False) -> None:
+    """RAISES (InputError): An option cannot be scored: see `check_places`."""
+    check_places(scorer, distinct_places(items), shared_pieces)
+
+
 def score_options(
     results: type[AnyScores],
     nlp: Language | Mapping[str, Language],
@@ -334,22 +344,24 @@ def score_options(
     show_progress: bool = False,
     shared_pieces: bool = False,
     kept: KeptScores | None = None,
+    checked: bool = False,
     **how: Any,
 ) -> AnyScores:
     """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once.
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
+    checked (bool): `check_options` has found nothing wrong with them.
     how (Any): `per_piece` and `ties` of the results.
     RAISES (InputError): An option cannot be scored (see `check_places`), or see `check_different`. Nothing is scored
         before that is known.
     """
     scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
-    distinct = list(dict.fromkeys(option.parts for choice in items for option in choice.options))
+    distinct = distinct_places(items)
     # One alone has no name: then its metrics are the scorers.
     pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
     check_different(items, results.unit)
-    for one in pipelines.values():
-        check_places(get_scorer(one, component), distinct, shared_pieces)
+    for one in () if checked else pipelines.values():
+        check_options(get_scorer(one, component), items, shared_pieces)
     kept.begin([(name, place) for name in pipelines for place in distinct])
     for number, (name, one) in enumerate(pipelines.items()):
         names, n_kept = get_scorer(one, component).names, number * len(distinct)
