@@ -4,9 +4,10 @@
         [--sentences 67000] [--lines 4000] [--paragraphs 400]
 
 Exact scores and those with `mask_margin` 0, in float32, TF32 and bfloat16, on sentences of BLiMP, lines of 33 pieces
-and paragraphs of 260; then minicons on sentences of BLiMP, in float32 and bfloat16, if it is installed. A line is
-printed as soon as it is known, so a run that is cut off says something, too. Each figure is taken over so many seconds
-of work, with as many of the texts as that takes, after a run on a few of them. All of it takes some five minutes.
+and paragraphs of 260; then sentences of BLiMP through `nlp.pipe`, `score`, `pll score` and `pll pairs`; then minicons
+on sentences of BLiMP, in float32 and bfloat16, if it is installed. A line is printed as soon as it is known, so a run
+that is cut off says something, too. Each figure is taken over so many seconds of work, with as many of the texts as
+that takes, after a run on a few of them. All of it takes some six minutes.
 
 "Bare" is what the encoder and its head take for the same passes, whose ids lie on the device: the limit. The host's
 time is that of planning the passes of these texts, tokenizing included. nvidia-smi reports ten times per second for
@@ -17,13 +18,14 @@ on the CPU, in each precision. Without `--gpu`, the CPU is measured, in float32 
 
 import gc
 import itertools
+import json
 import os
 import statistics
 import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -33,6 +35,7 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import spacy
 import torch
+import typer.testing
 from models import SIZES, TOKENIZERS, save_random
 from one_pass import cut
 from spacy.language import Language
@@ -40,6 +43,8 @@ from speed import make_minicons, processor, seconds
 from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
+import spacy_pll
+from spacy_pll.cli import app
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Predictor, WorkDone, batches_of
@@ -155,6 +160,44 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
     gc.unfreeze()
 
 
+def measure_ways(folder: Path, name: str, texts: list[str], on_gpu: bool, precision: str, most: float) -> None:
+    """The same texts through `nlp.pipe`, `score`, `pll score` and `pll pairs`, each with what it reads of a doc. What a
+    way takes for `SAMPLE` texts is its start, and is taken away.
+    """
+    margin = [] if MARGINS[name] is None else ["--mask-margin", str(MARGINS[name])]
+    options = ["--model", str(folder), "--words", "tokenizer", "--precision", precision, *margin]
+    options += ["--gpu-id", "0"] if on_gpu else []
+    nlp = make_pipeline(str(folder), words="tokenizer", precision=precision, mask_margin=MARGINS[name])
+
+    def command(some: list[str], *command: str) -> None:
+        run = typer.testing.CliRunner().invoke(app, [*command, *options])
+        assert run.exit_code == 0, run.output
+
+    def by_score(some: list[str]) -> None:
+        (folder.parent / "texts.txt").write_text("".join(f"{text}\n" for text in some), encoding="utf8")
+        command(some, "score", str(folder.parent / "texts.txt"), str(folder.parent / "scores.csv"), "--force")
+
+    def by_pairs(some: list[str]) -> None:
+        rows = (f"{json.dumps({'good': good, 'bad': bad})}\n" for good, bad in zip(some[::2], some[1::2]))
+        (folder.parent / "pairs.jsonl").write_text("".join(rows), encoding="utf8")
+        command(some, "pairs", str(folder.parent / "pairs.jsonl"))
+
+    ways: dict[str, Callable[[list[str]], object]] = {
+        "nlp.pipe": lambda some: [(doc.text, doc._.pll, doc._.pll_pieces, doc._.pppl) for doc in nlp.pipe(some)],
+        "score": lambda some: [(one.text, one.score, one.pieces, one.pppl) for one in spacy_pll.score(some, nlp)],
+        "pll score": by_score,
+        "pll pairs": by_pairs,
+    }
+    few, some = texts[:SAMPLE], evenly(texts, most * SAMPLE / seconds(lambda: score(nlp, texts[:SAMPLE])))
+    rates = {}
+    for way, run in ways.items():
+        run(few)
+        start = seconds(lambda: run(few))  # noqa: B023
+        rates[way] = (len(some) - len(few)) / (seconds(lambda: run(some)) - start)  # noqa: B023
+    shown = "; ".join(f"{way} {rate:,.0f} texts/s ({rate / rates['nlp.pipe']:.0%})" for way, rate in rates.items())
+    print(f"BLiMP, {name}, {precision}, {len(some):,} texts: {shown}", flush=True)
+
+
 def measure_minicons(folder: Path, texts: list[str], device: str, precisions: Sequence[str], most: float) -> None:
     for precision in precisions:
         try:
@@ -206,6 +249,8 @@ def main():
         save_random(args.size, source, folder)
         for precision, (kind, of_kind), margin in itertools.product(precisions, texts.items(), MARGINS):
             measure(folder, kind, margin, of_kind, args.gpu, precision, args.seconds)
+        for precision, margin in itertools.product(dict.fromkeys((precisions[0], precisions[-1])), MARGINS):
+            measure_ways(folder, margin, texts["BLiMP"], args.gpu, precision, args.seconds)
         measure_minicons(folder, texts["BLiMP"], device, [p for p in precisions if p != "tf32"], args.seconds)
     compared = blimp_sentences(args.data, 134) + brown_sentences(args.data, 20)
     for precision, (name, margin) in itertools.product(precisions, MARGINS.items()) if args.gpu else ():
