@@ -21,6 +21,13 @@ def bounds(count: IntArray | BoolArray) -> IntArray:
     return np.append(0, np.cumsum(count))
 
 
+def inverse(order: IntArray) -> IntArray:
+    """Of a permutation: where each element is in the new order. int, the same shape."""
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
 def begins(number: IntArray | BoolArray) -> BoolArray:
     """Where another number begins. bool, the same shape."""
     return np.append(True, number[1:] != number[:-1])[: len(number)]

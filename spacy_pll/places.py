@@ -20,7 +20,7 @@ from .errors import InputError, PLLError
 from .pipelines import make_pipeline
 from .prediction import batches_of
 from .progress import number_of
-from .scoring.wordpieces import trim
+from .scoring.wordpieces import Encoded, trim
 from .settings import BATCH_SIZE
 from .span_getters import TEXT_SPAN, get_sent_spans
 from .texts import lone_surrogate, plain_text
@@ -135,24 +135,20 @@ def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bo
     """
     wholes = [f"{before}{text}{after}" for text, before, after in places]
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
-    owner, offsets = list[int](), list[tuple[int, int]]()
-    for number, one in enumerate(scorer.model.load().tokenizer.encode_batch(wholes)):
-        of_pieces = [offset for offset, special in zip(one.offsets, one.special_tokens_mask) if not special]
-        offsets += of_pieces
-        owner += [number] * len(of_pieces)
+    encoded = Encoded.of(wholes, scorer.model.load().tokenizer)
     # From here on all are one text.
-    text, of, edges = "".join(wholes), np.array(owner, dtype=np.int64), bounds(np.array(list(map(len, wholes))))
+    text, of, edges = "".join(wholes), encoded.owner, bounds(np.array(list(map(len, wholes)), dtype=np.int64))
     begin, until = edges[:-1][of], edges[1:][of]
     first = begin + np.array([len(before) for _, before, _ in places])[of]
     last = until - np.array([len(after) for *_, after in places])[of]
-    _, start, end, _ = trim(text, np.array(offsets, dtype=np.int64).reshape(-1, 2) + begin[:, None], begin, until)
+    _, start, end, _ = trim(text, encoded.offsets + begin[:, None], begin, until)
     alone = (begin == first) & (last == until)  # then each piece is its own, visible or not
     own = alone | (first <= start) & (start < np.minimum(end, last))
     over = ~alone & ((start < first) & (first < end) | (start < last) & (last < end))
     shared: list[str | None] = [None] * len(places)
     for at in np.flatnonzero(over)[::-1].tolist():  # the first of each text is kept
         side = "there" if first[at] <= start[at] else "before it"
-        shared[owner[at]] = (
+        shared[of[at]] = (
             "cannot be scored apart from the text around it: the tokenizer makes one piece, "
             f"{text[start[at] : end[at]]!r}, of both, which begins {side}."
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray, begins, bounds, distinct, spread
+from ..arrays import BoolArray, IntArray, begins, bounds, distinct, inverse, spread
 from .digests import Digests, scrambled, up_to
 from .masks import MaskedRows
 from .passes import Batch, Flat, PassLimits, divide, of_rows
@@ -159,8 +159,6 @@ class GroupPlan(WeightedSums):
         sets = scrambled(text, 5)[rows.source] + in_sets[run_edges[1:]] - in_sets[run_edges[:-1]]
         first, number = distinct(sets)
         order = np.lexsort((first, rows.begin[run_edges[first]], text[rows.source[first]]))
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
         # A row for each group, text by text.
         kept = first[order]
         n_runs = np.diff(run_edges)[kept]
@@ -177,9 +175,10 @@ class GroupPlan(WeightedSums):
         self._text = text[rows.source[kept]]
         self._ids, self.mask_id = contexts.ids, mask_id
         self._member = contexts.ids[self._begin[group] + self._true].copy()
-        self._member[spread(bounds(n_near)[near_of_run] + begin - near_begin[near_of_run], end - begin)] = mask_id
+        where_masked = spread(bounds(n_near)[near_of_run] + begin - near_begin[near_of_run], end - begin)
+        self._member[where_masked] = mask_id
         # One target for each group and position in it.
-        targets = rank[number[rows.entries.row]] * width + rows.entries.position
+        targets = inverse(order)[number[rows.entries.row]] * width + rows.entries.position
         of_targets, self._number = distinct(targets)
         targets = targets[of_targets]
         self._target_group, at = targets // width, targets % width
@@ -193,57 +192,38 @@ class GroupPlan(WeightedSums):
         """As `RowPlan.batches`."""
         size, length, n_groups = self._size, self._length, len(self._size)
         n_targets = np.bincount(self._target_group, minlength=n_groups)
-        largest = max(BLOCK, int(size.max()))
-        # A row has at least as many slots as ids in its content, so that reading the content again and again costs no
-        # more than the groups.
-        slots = np.minimum(limits.max_tokens - length, np.maximum(SLOTS, (GROUP_ROW - 1) * length)) // largest * largest
-        blocks_per_row = -(-np.maximum(slots, length) // largest)
-        begins_part = filled(n_targets, begins(self._text), limits.max_targets)
-        begins_block = filled(size, begins_part, largest)
-        block = _within(begins_part, np.cumsum(begins_block) - 1)  # number in its part
-        begins_row = begins_part | (begins_block & (block % blocks_per_row == 0))
-        row: IntArray = np.cumsum(begins_row) - 1
-        before = np.cumsum(size) - size
-        slot = block % blocks_per_row * largest + _within(begins_block, before)
-        last = np.append(np.flatnonzero(begins_row)[1:], n_groups) - 1
+        row, slot, block = laid_out(size, n_targets, begins(self._text), length, limits)
+        last = np.append(np.flatnonzero(begins(row))[1:], n_groups) - 1  # group of each row
         used, of_content = (slot + size)[last], length[last]
         order = np.lexsort((-used, -(of_content + used)))  # of the rows, the longest first
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        # The groups, their members and the targets in the order of the rows.
-        groups = np.argsort(rank[row], kind="stable")
-        number = _within(begins_row, np.arange(n_groups))  # in its row
+        row, number = inverse(order)[row], _within(begins(row), np.arange(n_groups))  # of each group
+        # The groups, their members, the targets and what is hidden in the order of the rows.
+        groups, before = np.argsort(row, kind="stable"), np.cumsum(size) - size
         group, member = np.repeat(groups, size[groups]), spread(before[groups], size[groups])
         slot_of_member: IntArray = np.repeat(slot - before, size) + np.arange(len(self._true))
-        targets = np.argsort(rank[row[self._target_group]], kind="stable")
+        targets = np.argsort(row[self._target_group], kind="stable")
         of_target, place = self._target_group[targets], self._target_member[targets]
-        of_hidden, hidden_begin, hidden_end = self._hidden
-        hidden = np.argsort(rank[row[of_hidden]], kind="stable")
-        self._target_of_entry = np.argsort(targets)[self._number]
+        of_hidden, *ends = self._hidden
+        hidden = np.argsort(row[of_hidden], kind="stable")
+        self._target_of_entry = inverse(targets)[self._number]
         arrays = (
             *(x[order] for x in (self._begin[last], of_content, used)),
-            rank[row[group]],
+            row[group],
             *(x[member] for x in (slot_of_member, self._member, self._true)),
             number[group],
-            rank[row[of_target]],
+            row[of_target],
             length[of_target] + slot_of_member[place],
             self._target[targets],
-            *(x[hidden] for x in (rank[row[of_hidden]], number[of_hidden], hidden_begin, hidden_end)),
+            *(x[hidden] for x in (row[of_hidden], number[of_hidden], *ends)),
         )
         flat = FlatGroups(self._ids, *(x.astype(np.int32) for x in arrays))
         self.n_rows = len(order)
         first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
         alone = limits._replace(max_tokens=limits.max_tokens if limits.pads else 0, pads=True)
-        nothing = slice(0, 0)
+        # Nothing attends to the padding, and a model need not be told where it is.
+        none, pad_id = slice(0, 0), self.mask_id
         every = GroupBatch(
-            flat,
-            *(nothing,) * 3,
-            self.mask_id,
-            self.mask_id,  # nothing attends to the padding, and a model need not be told where it is
-            wanted,
-            largest_block=largest,
-            slots=nothing,
-            hidden=nothing,
+            flat, none, none, none, self.mask_id, pad_id, wanted, largest_block=block, slots=none, hidden=none
         )
         for begin, end in divide(flat.length + flat.slots, first_target, alone):
             yield every.with_rows(slice(begin, end))
@@ -251,6 +231,31 @@ class GroupPlan(WeightedSums):
     def release_inputs(self) -> None:
         """Free the members once the batches have been read."""
         del self._ids, self._member, self._true, self._hidden
+
+
+def laid_out(
+    size: IntArray, n_targets: IntArray, begins_text: BoolArray, length: IntArray, limits: PassLimits
+) -> tuple[IntArray, IntArray, int]:
+    """Where groups lie, which come text by text. Each row has the content of one text:
+
+        row 0:  the cats sleep . | [M] . . | . [M] . | ...     blocks, each with whole groups
+        row 1:  the cats sleep . | . . [M] |
+        row 2:  it is over . | ...
+
+    size, n_targets, begins_text, length (arrays, shape (groups,)): How many members and targets each group has, whether
+        it is the first of its text, and how long the content of its text is.
+    RETURNS (tuple): The row of each group, non-decreasing; its first slot there; and how many slots a block has.
+    """
+    largest = max(BLOCK, int(size.max()))
+    # A row has at least as many slots as ids in its content, so that reading the content again and again costs no more
+    # than the groups.
+    slots = np.minimum(limits.max_tokens - length, np.maximum(SLOTS, (GROUP_ROW - 1) * length)) // largest * largest
+    blocks_per_row = -(-np.maximum(slots, length) // largest)
+    begins_part = filled(n_targets, begins_text, limits.max_targets)
+    begins_block = filled(size, begins_part, largest)
+    block = _within(begins_part, np.cumsum(begins_block) - 1)  # number in its part
+    row = np.cumsum(begins_part | (begins_block & (block % blocks_per_row == 0))) - 1
+    return row, block % blocks_per_row * largest + _within(begins_block, np.cumsum(size) - size), largest
 
 
 def _within(begins: BoolArray, number: IntArray) -> IntArray:

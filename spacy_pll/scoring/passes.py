@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import IntArray, distinct, spread
+from ..arrays import IntArray, distinct, inverse, spread
 from .digests import Digests
 from .masks import MaskedRows
 from .scores import Wanted, WeightedSums
@@ -189,16 +189,14 @@ class RowPlan(WeightedSums):
         length = np.diff(edges)[rows.source[first]]
         order = np.argsort(-length * len(digests) + first)  # the longest first
         kept, length = first[order], length[order]
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
         n_runs = np.diff(run_edges)[kept]
         runs = spread(run_edges[kept], n_runs)
         # Sorted by row, so that the targets of a batch stand together.
         true = contexts.true_ids[rows.entries.piece].astype(np.int64)
-        n, width = int(true.max(initial=0)) + 1, int(length.max()) + 1
-        targets = (rank[number[rows.entries.row]] * width + rows.entries.position) * n + true
+        row = inverse(order)[number[rows.entries.row]]
+        shape = len(kept), int(length.max()) + 1, int(true.max(initial=0)) + 1
+        targets = np.ravel_multi_index((row, rows.entries.position, true), shape)
         of_targets, self._target_of_entry = distinct(targets)
-        place, target = targets[of_targets] // n, targets[of_targets] % n
         arrays = (
             edges[rows.source[kept]],
             length,
@@ -208,7 +206,7 @@ class RowPlan(WeightedSums):
         )
         self.flat: FlatRows | None = FlatRows(
             ids.astype(np.int32, copy=False),
-            *(x.astype(np.int32) for x in (*arrays, place // width, place % width, target)),
+            *(x.astype(np.int32) for x in (*arrays, *np.unravel_index(targets[of_targets], shape))),
         )
         self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
         self.n_targets = len(of_targets)  # how many log-probabilities the batches give

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span
 from ..arrays import BoolArray, IntArray, begins, bounds, spread
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 Words = Literal["spacy", "tokenizer", "whitespace", "piece"]
 WORDS: tuple[str, ...] = get_args(Words)
@@ -95,28 +95,11 @@ def get_wordpieces(
     read = read or DocTexts.of([span.doc for span in spans[:1]])
     owner = np.zeros(len(spans), dtype=np.int64) if owner is None else owner
     texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
-    encodings = tokenizer.encode_batch(texts)
-    sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32)
-    is_piece = ~np.fromiter(chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, len(sequence))
-    edges = bounds(np.fromiter(map(len, encodings), np.int64, len(encodings)))
-    first = np.append(0, np.cumsum(is_piece))[edges]
-    place = np.flatnonzero(is_piece)
-    count = np.diff(first)
-    span = np.repeat(np.arange(len(spans)), count)  # of each piece
-    # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
-    before = np.diff(edges)
-    before[count > 0] = place[first[:-1][count > 0]] - edges[:-1][count > 0]
-    apart = np.flatnonzero(place != edges[span] + before[span] + np.arange(len(span)) - first[span])
-    if len(apart):
-        raise ValueError(
-            f"The tokenizer puts special tokens between the pieces of {texts[span[apart[0]]][:100]!r}; only special "
-            "tokens at the beginning and the end of a sequence are supported. Choose another model."
-        )
+    encoded = Encoded.of(texts, tokenizer)
+    span = encoded.owner
     # From here on the texts of all spans are one text.
-    base = bounds(np.fromiter(map(len, texts), np.int64, len(texts)))
-    offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in encodings))
-    offset = np.fromiter(offsets, np.int64, 2 * len(sequence)).reshape(-1, 2)[place] + base[span][:, None]
-    text = "".join(texts)
+    text, base = "".join(texts), bounds(np.fromiter(map(len, texts), np.int64, len(texts)))
+    offset = encoded.offsets + base[span][:, None]
     untrimmed, start, end, anchor = trim(text, offset, base[:-1][span], base[1:][span])
     n_tokens = np.fromiter(map(len, spans), np.int64, len(spans))
     first_token = bounds(n_tokens)[:-1]
@@ -124,44 +107,96 @@ def get_wordpieces(
     first_in_docs = read.first_tokens[owner] + np.fromiter((span.start for span in spans), np.int64, len(spans))
     token_starts = np.array(read.starts, dtype=np.int64)[spread(first_in_docs, n_tokens)]
     token_starts += np.repeat(base[:-1] - in_doc, n_tokens)
-
-    def token_at(position: IntArray) -> IntArray:
-        """The number of the token of the span that holds a character, among the tokens of all spans."""
-        return np.maximum(segment_of(position, token_starts), first_token[span])
-
-    token = token_at(anchor)
+    # The number of each piece's token, among the tokens of all spans.
+    token = np.maximum(segment_of(anchor, token_starts), first_token[span])
     if words == "tokenizer":
-        ids = np.fromiter((-1 if i is None else i for one in encodings for i in one.word_ids), np.int64, len(sequence))
-        word = pretoken_units(ids[place], span)
+        word = pretoken_units(encoded.pretokens, span)
     elif words == "piece":
         word = np.arange(len(token))
     elif words == "whitespace":
-        runs = np.union1d(white_space_runs(text), base[:-1])  # the beginning of a span ends what is in the one before
-        run = np.maximum(segment_of(anchor, runs), np.searchsorted(runs, base[span]))
-        word = joined_units(run, start, end, runs)
+        word = white_space_units(text, base[:-1], span, anchor, start, end)
     else:
         word = joined_units(token, start, end, token_starts)
-    named = [
-        (first + max(a, one.start) - one.start, first + min(b, one.end) - one.start)
-        for first, one, d in zip(first_token.tolist(), spans, owner.tolist() if units else ())
-        for a, b in units[d]
-        if a < one.end and one.start < b
-    ]
-    if named:
-        reach = np.where(end > start, token_at(end - 1), token)
-        word = join_words(word, token, reach, np.array(named))
-    to_doc, to_docs = in_doc - base[:-1], first_in_docs - first_token
+    if len(named := _units_of(spans, units, owner, first_token)):
+        last = np.maximum(segment_of(end - 1, token_starts), first_token[span])
+        word = join_words(word, token, np.where(end > start, last, token), named)
+    to_doc, to_docs = (in_doc - base[:-1])[span], (first_in_docs - first_token)[span]
     return Wordpieces(
-        ids=sequence[place],
-        start=start + to_doc[span],
-        end=end + to_doc[span],
-        untrimmed=untrimmed + to_doc[span],
-        token=token + to_docs[span],
+        ids=encoded.sequence[encoded.place],
+        start=start + to_doc,
+        end=end + to_doc,
+        untrimmed=untrimmed + to_doc,
+        token=token + to_docs,
         word=word,
-        first=first,
-        sequence=sequence,
-        bounds=edges,
-        before=before,
+        first=encoded.first,
+        sequence=encoded.sequence,
+        bounds=encoded.bounds,
+        before=encoded.before,
+    )
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a tokenizer makes of some texts. The first four are as those of `Wordpieces`."""
+
+    sequence: IntArray
+    bounds: IntArray
+    before: IntArray
+    first: IntArray
+    place: IntArray  # int, shape (pieces,): where each piece stands in the sequence
+    owner: IntArray  # int, shape (pieces,): the number of its text
+    encodings: "list[Encoding]"
+
+    @classmethod
+    def of(cls, texts: list[str], tokenizer: "Tokenizer") -> "Encoded":
+        """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
+        encodings = tokenizer.encode_batch(texts)
+        sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32)
+        special = np.fromiter(
+            chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, len(sequence)
+        )
+        edges = bounds(np.fromiter(map(len, encodings), np.int64, len(encodings)))
+        first, place = bounds(~special)[edges], np.flatnonzero(~special)
+        owner = np.repeat(np.arange(len(texts)), np.diff(first))
+        # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
+        before, some = np.diff(edges), np.diff(first) > 0
+        before[some] = place[first[:-1][some]] - edges[:-1][some]
+        apart = np.flatnonzero(place != edges[owner] + before[owner] + np.arange(len(owner)) - first[owner])
+        if len(apart):
+            raise ValueError(
+                f"The tokenizer puts special tokens between the pieces of {texts[owner[apart[0]]][:100]!r}; only "
+                "special tokens at the beginning and the end of a sequence are supported. Choose another model."
+            )
+        return cls(sequence, edges, before, first, place, owner, encodings)
+
+    @property
+    def offsets(self) -> IntArray:
+        """Where each piece begins and ends in its text. int, shape (pieces, 2)."""
+        offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in self.encodings))
+        return np.fromiter(offsets, np.int64, 2 * len(self.sequence)).reshape(-1, 2)[self.place]
+
+    @property
+    def pretokens(self) -> IntArray:
+        """The number of each piece's pre-token in its text; -1 for none. int, shape (pieces,)."""
+        numbers = (-1 if i is None else i for one in self.encodings for i in one.word_ids)
+        return np.fromiter(numbers, np.int64, len(self.sequence))[self.place]
+
+
+def _units_of(
+    spans: Sequence[Span], units: Sequence[Sequence[tuple[int, int]]], owner: IntArray, first_token: IntArray
+) -> IntArray:
+    """The units in some spans, by their first token and the token behind their last, among the tokens of all spans.
+
+    first_token (int array, shape (spans,)): The number of each span's first token. See `get_wordpieces` for the others.
+    RETURNS (int array, shape (units, 2)).
+    """
+    return np.array(
+        [
+            (first + max(a, one.start) - one.start, first + min(b, one.end) - one.start)
+            for first, one, d in zip(first_token.tolist(), spans, owner.tolist() if units else ())
+            for a, b in units[d]
+            if a < one.end and one.start < b
+        ]
     )
 
 
@@ -209,6 +244,19 @@ def white_space_runs(text: str) -> IntArray:
     """Where the runs of characters between white space begin. int, shape (runs,)."""
     visible = ~is_white_space(text)
     return np.flatnonzero(visible & ~np.append(False, visible[:-1]))
+
+
+def white_space_units(
+    text: str, begin: IntArray, span: IntArray, anchor: IntArray, start: IntArray, end: IntArray
+) -> IntArray:
+    """The word of each piece, where white space divides words.
+
+    begin (int array, shape (spans,)): Where each span begins in the text.
+    span, anchor, start, end (int arrays, shape (pieces,)): The span of each piece, and what `trim` returns.
+    """
+    runs = np.union1d(white_space_runs(text), begin)  # the beginning of a span ends what is in the one before
+    run = np.maximum(segment_of(anchor, runs), np.searchsorted(runs, begin[span]))
+    return joined_units(run, start, end, runs)
 
 
 def joined_units(first: IntArray, start: IntArray, end: IntArray, segments: IntArray) -> IntArray:
