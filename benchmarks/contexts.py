@@ -16,8 +16,8 @@ from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.places import Placed, check_places, place
 from spacy_pll.prediction import batches_of
+from spacy_pll.stream.contexts import Placed, check_places, place
 
 SENTENCES = (
     "The keys to the cabinet in the hall are on the table, where she left them.",

@@ -25,11 +25,11 @@ from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .settings import ScoringSettings
+from .stream.workers import score_docs
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, score
 from .tables.word_rows import score_words
 from .tables.words import WordTable
-from .workers import score_docs
 
 __version__ = version("spacy-pll")  # setup.cfg has it
 

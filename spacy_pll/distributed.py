@@ -16,10 +16,10 @@ from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
 from .errors import no_column
-from .failing_texts import CANARY_TEXT, ERROR, TextError, score_each
 from .pipelines import make_pipeline
 from .requirements import extra
 from .settings import BATCH_SIZE
+from .stream.outcomes import CANARY_TEXT, ERROR, TextError, score_each
 from .tables.rows import TextRows, TokenRows, check_columns
 
 with extra("ray", "Scoring on several machines needs Ray"):

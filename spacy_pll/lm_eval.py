@@ -19,9 +19,9 @@ from .errors import PLLError, similar
 from .evaluation.distinct_texts import text_sums
 from .files import files_digest
 from .pipelines import SETTINGS, Model, PipelineSettings, describe_scorer, make_pipeline, parse_value
-from .places import Placed, check_places, score_placed
 from .requirements import install_command
 from .settings import BATCH_SIZE
+from .stream.contexts import Placed, check_places, score_placed
 
 try:
     import lm_eval.models  # noqa: F401  # their own models, which they only look for where none is registered

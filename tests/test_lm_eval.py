@@ -32,8 +32,8 @@ from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.language_model.base import TransformerLanguageModel  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
-from spacy_pll.places import place, score_placed  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
+from spacy_pll.stream.contexts import place, score_placed  # noqa: E402
 
 from . import reference  # noqa: E402
 from .analysis.test_bounds_in_context import bound_of, own_pieces  # noqa: E402
@@ -427,7 +427,7 @@ def test_a_request_without_a_piece_is_said_before_the_work(make_lm, asked):
 
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
     lm, made, scored = make_lm(batch_size=4), [], []
-    monkeypatch.setattr("spacy_pll.places.place", lambda *args: made.append(1) or place(*args))
+    monkeypatch.setattr("spacy_pll.stream.contexts.place", lambda *args: made.append(1) or place(*args))
     monkeypatch.setattr("spacy_pll.lm_eval.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
     lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
     assert scored[0] <= 8 and len(made) == 40

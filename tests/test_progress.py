@@ -7,9 +7,9 @@ import pytest
 
 from spacy_pll import agree
 from spacy_pll import progress as module
-from spacy_pll.failing_texts import TextError
 from spacy_pll.progress import with_progress
-from spacy_pll.workers import score_docs
+from spacy_pll.stream.outcomes import TextError
+from spacy_pll.stream.workers import score_docs
 
 TEXTS = ["The traveler lost the souvenir. " * 6, *["A text."] * 30, "It's over. " * 12]
 

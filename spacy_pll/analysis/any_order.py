@@ -16,10 +16,10 @@ from spacy.tokens import Doc
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
-from ..places import Placed, check_places, place
 from ..prediction import DocScores, Predictor, batches_of
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
+from ..stream.contexts import Placed, check_places, place
 from ..texts import check_texts, plain_texts
 
 METRIC = "sentence_any_order"

@@ -14,7 +14,7 @@ from ..attributes.names import select_metrics
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..settings import BATCH_SIZE
-from ..workers import score_docs
+from ..stream.workers import score_docs
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from spacy.tokens import Span
 
 from ..component import get_scorer
 from ..pipelines import make_pipeline
-from ..places import Placed, check_places, place, separated
 from ..span_getters import TEXT_SPAN
+from ..stream.contexts import Placed, check_places, place, separated
 from ..texts import check_texts, plain_text
 
 

@@ -13,10 +13,10 @@ from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.workers import score_docs
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..visualize.text import approximation
-from ..workers import score_docs
 from . import options
 from .options import INPUT_HELP, file_options, pipeline_options
 from .terminal import save

@@ -10,8 +10,8 @@ from typing import Any
 import srsly
 from spacy.tokens import DocBin
 
-from ..failing_texts import ERROR
 from ..files import to_csv, to_json, write_text
+from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from .decimals import Decimals
 from .inputs import InputColumns, json_bytes

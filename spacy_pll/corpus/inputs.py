@@ -18,10 +18,10 @@ from spacy.vocab import Vocab
 
 from ..component import get_scorer
 from ..errors import InputError
-from ..failing_texts import ERROR
 from ..files import to_json
-from ..places import SHARED_ADVICE, between, in_blocks, own_and_shared
 from ..span_getters import TEXT_SPAN
+from ..stream.contexts import SHARED_ADVICE, between, in_blocks, own_and_shared
+from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
 from ..user_warnings import warn_user

@@ -12,12 +12,12 @@ from spacy.tokens import Doc
 
 from ..component import get_scorer
 from ..errors import InputError
-from ..failing_texts import ERROR, TextError, empty_doc, unscored
 from ..pipelines import PipelineSettings
-from ..places import place
 from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
-from ..workers import score_outcomes
+from ..stream.contexts import place
+from ..stream.outcomes import ERROR, TextError, empty_doc, unscored
+from ..stream.workers import score_outcomes
 from .inputs import too_long, with_faults
 from .records import Record, warn_of_missing
 

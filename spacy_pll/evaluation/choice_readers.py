@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
-from ..places import separated
+from ..stream.contexts import separated
 from .choices import check_choice
 from .items import PARADIGM, Choice, Fields, Option
 from .labels import LabelKind, Labelled, read_labels

@@ -15,8 +15,8 @@ from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError
 from ..metrics import pll_metrics
-from ..places import Placed, check_places
 from ..settings import BATCH_SIZE
+from ..stream.contexts import Placed, check_places
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of

@@ -10,10 +10,10 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..places import Placed, placed
 from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN, named_spans
-from ..workers import score_batches
+from ..stream.contexts import Placed, placed
+from ..stream.workers import score_batches
 from .kept_scores import KeptScores
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import no_column
-from ..places import Placed, between
+from ..stream.contexts import Placed, between
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
 # items from a folder have.

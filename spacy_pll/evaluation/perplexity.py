@@ -21,8 +21,8 @@ from ..pipelines import make_pipeline
 from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
+from ..stream.workers import score_docs
 from ..texts import plain_texts
-from ..workers import score_docs
 from .distinct_texts import score_places
 
 

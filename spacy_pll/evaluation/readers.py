@@ -17,7 +17,7 @@ from ..corpus.inputs import check_fields
 from ..corpus.readers import SHEETS, check_format, format_of, list_files, open_file, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
-from ..places import Placed, separated
+from ..stream.contexts import Placed, separated
 from ..tables.rows import check_columns
 from .items import FILE
 from .variants import Variant

@@ -17,9 +17,9 @@ import numpy as np
 from spacy.language import Language
 
 from ..component import get_scorer
-from ..places import Placed, check_reads_context
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
+from ..stream.contexts import Placed, check_reads_context
 from .distinct_texts import TextSums, score_places
 from .readers import NBest, parse_nbest
 

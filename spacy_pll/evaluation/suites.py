@@ -27,8 +27,8 @@ from ..attributes.piece_record import read_record
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..pipelines import make_pipeline
-from ..places import check_reads_context, score_placed, separated
 from ..settings import BATCH_SIZE
+from ..stream.contexts import check_reads_context, score_placed, separated
 
 if not hasattr(registry, "pll_readers"):
     setattr(registry, "pll_readers", catalogue.create("spacy", "pll_readers", entry_points=True))  # noqa: B010

@@ -10,9 +10,9 @@ from spacy.tokens import Doc, Span
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.workers import score_docs
 from ..texts import plain_texts, warn_of_path
 from ..visualize.text import Table, format_cell, text_table, visible_text
-from ..workers import score_docs
 from .dataframe import to_dataframe, typed_frame
 from .rows import TextRows, token_spans
 

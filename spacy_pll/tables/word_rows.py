@@ -15,8 +15,8 @@ from ..component import get_scorer
 from ..errors import InputError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.workers import score_docs
 from ..user_warnings import warn_user
-from ..workers import score_docs
 from .rows import check_columns
 from .words import WordRows, WordTable
 

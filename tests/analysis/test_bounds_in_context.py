@@ -11,8 +11,8 @@ import spacy
 
 from spacy_pll import log_probability_bounds, make_pipeline
 from spacy_pll.errors import InputError, PLLError
-from spacy_pll.places import place
 from spacy_pll.span_getters import TEXT_SPAN
+from spacy_pll.stream.contexts import place
 
 from .. import reference
 from ..cli.conftest import run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll import workers
+from spacy_pll.stream import workers
 
 from ..conftest import SENTENCES, write_jsonl
 from .conftest import run

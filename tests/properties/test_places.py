@@ -15,8 +15,8 @@ from hypothesis import given
 
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
-from spacy_pll.places import place, score_placed
 from spacy_pll.span_getters import TEXT_SPAN
+from spacy_pll.stream.contexts import place, score_placed
 
 from .. import reference
 from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer, odd_text

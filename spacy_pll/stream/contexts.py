@@ -14,17 +14,17 @@ from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from .arrays import bounds
-from .component import PLLScorer, get_scorer
-from .errors import InputError, PLLError
-from .pipelines import make_pipeline
-from .prediction import batches_of
-from .progress import number_of
-from .scoring.wordpieces import Encoded, trim
-from .settings import BATCH_SIZE
-from .span_getters import TEXT_SPAN, get_sent_spans
-from .texts import lone_surrogate, plain_text
-from .user_warnings import warn_user
+from ..arrays import bounds
+from ..component import PLLScorer, get_scorer
+from ..errors import InputError, PLLError
+from ..pipelines import make_pipeline
+from ..prediction import batches_of
+from ..progress import number_of
+from ..scoring.wordpieces import Encoded, trim
+from ..settings import BATCH_SIZE
+from ..span_getters import TEXT_SPAN, get_sent_spans
+from ..texts import lone_surrogate, plain_text
+from ..user_warnings import warn_user
 from .workers import score_docs
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from spacy.tokens import Doc
 from spacy.util import raise_error
 from spacy.vocab import Vocab
 
-from .component import PLLScorer, get_scorer
-from .texts import Text, lone_surrogate
+from ..component import PLLScorer, get_scorer
+from ..texts import Text, lone_surrogate
 
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
 CANARY_TEXT = "A word."

@@ -13,9 +13,9 @@ from spacy.tokens import Doc
 import spacy_pll
 from spacy_pll.errors import PLLError
 from spacy_pll.prediction import batches_of
-from spacy_pll.workers import score_docs, score_outcomes
+from spacy_pll.stream.workers import score_docs, score_outcomes
 
-from .conftest import SENTENCES
+from ..conftest import SENTENCES
 
 
 def score_texts(nlp, texts, batch_size, n_process=1):

@@ -9,8 +9,8 @@ import spacy_pll
 from spacy_pll.evaluation.choices import Choice, Option
 from spacy_pll.prediction import Predictor
 
-from .cli.conftest import run
-from .conftest import write_jsonl
+from ..cli.conftest import run
+from ..conftest import write_jsonl
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzAB"
 

@@ -5,11 +5,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.analysis.any_order import draws_of, score_draws
-from spacy_pll.failing_texts import TextError
-from spacy_pll.failing_texts import score_each as score_batches
-from spacy_pll.places import score_placed
 from spacy_pll.prediction import Predictor
-from spacy_pll.workers import score_docs
+from spacy_pll.stream.contexts import score_placed
+from spacy_pll.stream.outcomes import TextError
+from spacy_pll.stream.outcomes import score_each as score_batches
+from spacy_pll.stream.workers import score_docs
 
 
 def score_each(nlp, texts):
@@ -180,7 +180,7 @@ def test_where_batches_end_does_not_depend_on_what_fails_or_where_a_run_begins(n
     submit = Predictor.submit
     monkeypatch.setattr(Predictor, "submit", lambda self, docs: batches.append(len(docs)) or submit(self, docs))
     texts = ["A text.", "bad", "The souvenir. " * 9, "It is over."] * 5
-    monkeypatch.setattr("spacy_pll.failing_texts._score_alone", lambda nlp, text: TextError(text))
+    monkeypatch.setattr("spacy_pll.stream.outcomes._score_alone", lambda nlp, text: TextError(text))
     for begin in (0, 6, 18):
         batches.clear()
         ends = [

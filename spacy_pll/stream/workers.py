@@ -21,12 +21,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.tokens.underscore import Underscore
 
-from .component import get_scorer
-from .errors import PLLError
-from .failing_texts import Outcome, TextError, score_each
-from .prediction import batches_of
-from .progress import number_of, with_progress
-from .texts import Text, plain_texts
+from ..component import get_scorer
+from ..errors import PLLError
+from ..prediction import batches_of
+from ..progress import number_of, with_progress
+from ..texts import Text, plain_texts
+from .outcomes import Outcome, TextError, score_each
 
 Workers = dict[Connection, Process]
 

@@ -1,0 +1,1 @@
+"""From texts to scored docs: what is scored, in order, in batches, in processes."""
