@@ -22,6 +22,7 @@ from .pipelines import SETTINGS, Model, PipelineSettings, describe_scorer, make_
 from .requirements import install_command
 from .settings import BATCH_SIZE
 from .stream.contexts import Placed, check_places, score_placed
+from .stream.workers import Work
 
 try:
     import lm_eval.models  # noqa: F401  # their own models, which they only look for where none is registered
@@ -91,7 +92,7 @@ class PLL(LM):
         gpu_id = _gpu_id(device) if device or is_named else -1
         self.settings = PipelineSettings(pretrained, chosen, gpu_id=gpu_id, **settings)
         self.nlp = make_pipeline(self.settings)
-        self.how: Any = {"batch_size": _batch_size(batch_size, max_batch_size), "show_progress": show_progress}
+        self.work = Work(_batch_size(batch_size, max_batch_size), show_progress=show_progress)
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         """The log-likelihood of each continuation, natural log, and whether a greedy search would find it: a masked
@@ -158,7 +159,7 @@ class PLL(LM):
             self.generate_until(later.pop("generate_until"))
         places = dict.fromkeys(_place_of(request) for kind in later for request in later[kind])
         check_places(scorer, [*by_place, *places], self.shared_pieces)
-        docs = score_placed(self.nlp, list(by_place), **self.how)
+        docs = score_placed(self.nlp, list(by_place), self.work)
         try:
             for equal, doc in zip(by_place.values(), docs, strict=True):
                 answer = response(text_sums(doc, scorer.names).scores[0])

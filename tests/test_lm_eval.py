@@ -367,9 +367,9 @@ def test_settings_come_as_text(model_folder):
     lm = get_model("spacy-pll").create_from_arg_string(arguments, more)
     info = lm.get_model_info()["spacy_pll"]
     assert info["metrics"] == ["original"] and info["mask_margin"] == 0 and info["words"] == "whitespace"
-    assert info["weights"]["folder"] == str(model_folder()) and lm.how["batch_size"] == BATCH_SIZE
-    assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).how["batch_size"] == 8
-    assert PLL(str(model_folder()), batch_size="16").how["batch_size"] == 16
+    assert info["weights"]["folder"] == str(model_folder()) and lm.work.batch_size == BATCH_SIZE
+    assert PLL(str(model_folder()), batch_size="auto:4", max_batch_size=8).work.batch_size == 8
+    assert PLL(str(model_folder()), batch_size="16").work.batch_size == 16
 
 
 @pytest.mark.parametrize("name", ["metric", "metrics"])
@@ -400,11 +400,11 @@ def test_responses_are_in_the_cache_as_soon_as_they_are_known(make_lm, tmp_path,
     lm = CachingLM(make_lm(batch_size=4), str(tmp_path / "cache.db"))
 
     def stop(*args):
-        yield from islice(score_placed(*args[:2], **lm.lm.how), 8)
+        yield from islice(score_placed(*args[:2], lm.lm.work), 8)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("spacy_pll.lm_eval.score_placed", lambda nlp, places, **how: stop(nlp, places))
+        patch.setattr("spacy_pll.lm_eval.score_placed", lambda nlp, places, work: stop(nlp, places))
         getattr(lm, kind)(requests)
     assert len(read_cache(tmp_path / "cache.db")) == 8
     asked = []

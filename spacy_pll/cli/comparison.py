@@ -20,6 +20,7 @@ from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
+from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
 from .terminal import check_picture, check_resume, check_table, draw, is_of, save, say
@@ -87,9 +88,11 @@ class Evaluation:
         for name, attributes in loaded.attributes.items() if self.items else ():
             check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
-        work = self.batch_size, self.n_process, True, shared_pieces, kept, True
+        work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
-            found = score_options(results, loaded.compared, choices, None, *work, **how)
+            found = score_options(
+                results, loaded.compared, choices, work, shared_pieces=shared_pieces, kept=kept, checked=True, **how
+            )
             self._write(found, loaded.records, {**about, **how, "sample": self.sample})
             if predictions:
                 save(predictions, write_json, found.predictions(next(iter(found.scores)), self.by or None))

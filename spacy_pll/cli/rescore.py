@@ -23,6 +23,7 @@ from ..evaluation.rescoring import (
 from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from . import options
 from .comparison import PerPiece
@@ -134,7 +135,7 @@ def rescore_cli(
                 raise
             has_references, missing = False, str(error)
     nlp = make_pipeline(settings, metric)
-    scores = score_hypotheses(nlp, (*dev_lists, *lists), batch_size, True, n_process)
+    scores = score_hypotheses(nlp, (*dev_lists, *lists), Work(batch_size, n_process, show_progress=True))
     lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
     if dev:
         tuned_on = with_reference(dev_lists)

@@ -17,7 +17,7 @@ from ..progress import with_progress
 from ..settings import BATCH_SIZE, at_least
 from ..stream.contexts import place
 from ..stream.outcomes import ERROR, TextError, empty_doc, unscored
-from ..stream.workers import score_outcomes
+from ..stream.workers import Work, score_outcomes
 from .inputs import too_long, with_faults
 from .records import Record, warn_of_missing
 
@@ -71,7 +71,7 @@ class Scoring:
                 waiting.append(record)
                 yield _readable(nlp, record)
 
-        outcomes = score_outcomes(nlp, texts(), self.batch_size, self.n_process, done)
+        outcomes = score_outcomes(nlp, texts(), Work(self.batch_size, self.n_process), done)
         watched = with_progress(outcomes, total, done, self.show_progress)
         with closing(outcomes), closing(watched):
             for number, (outcome, ends_batch) in enumerate(watched, done + 1):

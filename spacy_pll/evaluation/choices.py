@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_places
+from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
@@ -74,8 +75,10 @@ def choices(
     for number, choice in enumerate(found, 1):
         check_choice(choice, f"Choice {number}")
     check_choices(found)
-    how = component, batch_size, n_process, show_progress, shared_pieces
-    return score_options(ChoiceScores, nlp, found, *how, per_piece=per_piece, ties=ties)
+    work = Work(batch_size, n_process, show_progress)
+    return score_options(
+        ChoiceScores, nlp, found, work, component, shared_pieces=shared_pieces, per_piece=per_piece, ties=ties
+    )
 
 
 def check_choices(items: Sequence[Choice]) -> None:
@@ -338,10 +341,9 @@ def score_options(
     results: type[AnyScores],
     nlp: Language | Mapping[str, Language],
     items: Sequence[Choice],
+    work: Work,
     component: str | None = None,
-    batch_size: int = BATCH_SIZE,
-    n_process: int = 1,
-    show_progress: bool = False,
+    *,
     shared_pieces: bool = False,
     kept: KeptScores | None = None,
     checked: bool = False,
@@ -365,7 +367,7 @@ def score_options(
     kept.begin([(name, place) for name in pipelines for place in distinct])
     for number, (name, one) in enumerate(pipelines.items()):
         names, n_kept = get_scorer(one, component).names, number * len(distinct)
-        sums = score_places(one, distinct, batch_size, show_progress, n_process, component, kept, n_kept)
+        sums = score_places(one, distinct, work, component, kept, n_kept)
         of_options = [[sums[option.parts] for option in choice.options] for choice in items]
         for i, label in enumerate(labels(name, names.metrics)):
             scores[label] = [[one.scores[i] for one in options] for options in of_options]

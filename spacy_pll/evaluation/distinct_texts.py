@@ -3,17 +3,16 @@
 import math
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..component import get_scorer
-from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN, named_spans
 from ..stream.contexts import Placed, placed
-from ..stream.workers import score_batches
+from ..stream.workers import AS_USUAL, Work, score_batches
 from .kept_scores import KeptScores
 
 
@@ -31,16 +30,14 @@ class TextSums(NamedTuple):
 def score_places(
     nlp: Language,
     places: Iterable[Placed],
-    batch_size: int = BATCH_SIZE,
-    show_progress: bool = False,
-    n_process: int = 1,
+    work: Work = AS_USUAL,
     component: str | None = None,
     kept: KeptScores | None = None,
     n_kept: int = 0,
 ) -> dict[Placed, TextSums]:
     """Score each distinct text in its place: the model reads what stands before and after it, and the text is scored.
 
-    nlp, places, batch_size, show_progress, n_process, component: See `score_placed`.
+    nlp, places, work, component: See `score_placed`.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has those of the first texts, behind so many others.
     RETURNS (Dict[Tuple[str, str, str], TextSums]): By text in its place, in the order in which they first occur.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
@@ -51,8 +48,7 @@ def score_places(
     missing = distinct[len(found) :]
     of_batch = list[TextSums]()
     nlp, docs = placed(nlp, missing, component)
-    work = batch_size, n_process, show_progress, len(missing), len(found)
-    with closing(score_batches(nlp, docs, *work)) as scored:
+    with closing(score_batches(nlp, docs, work, len(missing), len(found))) as scored:
         for one, (doc, ends_batch) in zip(missing, scored):
             found[one] = text_sums(doc, scorer.names)
             of_batch.append(found[one])
@@ -60,15 +56,6 @@ def score_places(
                 kept.add(of_batch)
                 of_batch = []
     return found
-
-
-def score_in_contexts(
-    nlp: Language, pairs: Iterable[tuple[str, str]], *how: Any, **more: Any
-) -> dict[tuple[str, str], TextSums]:
-    """The same for texts with nothing after them: pairs of a context, which may be empty, and a text."""
-    distinct = list(dict.fromkeys(pairs))
-    found = score_places(nlp, [(text, context, "") for context, text in distinct], *how, **more)
-    return {(context, text): found[text, context, ""] for context, text in distinct}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:

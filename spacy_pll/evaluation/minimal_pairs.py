@@ -8,6 +8,7 @@ from typing import Any
 from spacy.language import Language
 
 from ..settings import BATCH_SIZE
+from ..stream.workers import Work
 from .accuracies import Ties
 from .choices import ChoiceScores, score_options
 from .items import Choice, Option, Pair
@@ -98,8 +99,8 @@ def minimal_pairs(
         items.append(choice_of(pair if isinstance(pair, Pair) else Pair(*two)))
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
-    how = component, batch_size, n_process, show_progress
-    return score_options(PairScores, nlp, items, *how, per_piece=per_piece, ties=ties)
+    work = Work(batch_size, n_process, show_progress)
+    return score_options(PairScores, nlp, items, work, component, per_piece=per_piece, ties=ties)
 
 
 def choice_of(pair: Pair) -> Choice:

@@ -21,7 +21,7 @@ from ..pipelines import make_pipeline
 from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
-from ..stream.workers import score_docs
+from ..stream.workers import Work, score_docs
 from ..texts import plain_texts
 from .distinct_texts import score_places
 
@@ -204,5 +204,5 @@ def window_perplexities(
         raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
     windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
     places = ((one, "", "") for of_text in windows for one in of_text)
-    sums = score_places(nlp, places, batch_size, show_progress, n_process, component)
+    sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), component)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

@@ -20,6 +20,7 @@ from ..component import get_scorer
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_reads_context
+from ..stream.workers import AS_USUAL, Work
 from .distinct_texts import TextSums, score_places
 from .readers import NBest, parse_nbest
 
@@ -27,12 +28,7 @@ ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
 def score_hypotheses(
-    nlp: Language,
-    lists: Iterable[NBest],
-    batch_size: int = BATCH_SIZE,
-    show_progress: bool = False,
-    n_process: int = 1,
-    component: str | None = None,
+    nlp: Language, lists: Iterable[NBest], work: Work = AS_USUAL, component: str | None = None
 ) -> dict[Placed, TextSums]:
     """The scores of all hypotheses, each in its place.
 
@@ -41,7 +37,7 @@ def score_hypotheses(
     places = [place for nbest in lists for place in nbest.places]
     if any(before for _, before, _ in places):
         check_reads_context(get_scorer(nlp, component))
-    return score_places(nlp, places, batch_size, show_progress, n_process, component)
+    return score_places(nlp, places, work, component)
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[Placed, TextSums], per_piece: bool) -> list[NBest]:
@@ -170,5 +166,5 @@ def rescore(
         if not math.isfinite(value):
             raise ValueError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
     nbests = [parse_nbest(dict(row), f"list {number}", costs) for number, row in enumerate(lists, 1)]
-    scores = score_hypotheses(nlp, nbests, batch_size, show_progress, n_process, component)
+    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))

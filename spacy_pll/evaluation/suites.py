@@ -29,6 +29,7 @@ from ..errors import InputError, PLLError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.contexts import check_reads_context, score_placed, separated
+from ..stream.workers import Work
 
 if not hasattr(registry, "pll_readers"):
     setattr(registry, "pll_readers", catalogue.create("spacy", "pll_readers", entry_points=True))  # noqa: B010
@@ -165,7 +166,7 @@ def score_suite(
     distinct = list(dict.fromkeys(places))
     if any(before for _, before, _ in distinct):
         check_reads_context(get_scorer(nlp))
-    docs = score_placed(nlp, distinct, batch_size, show_progress, n_process, component)
+    docs = score_placed(nlp, distinct, Work(batch_size, n_process, show_progress), component)
     pieces = {one: _pieces_of(doc, names.score) for one, doc in zip(distinct, docs, strict=True)}
     found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
     for (text, _, parts), place in zip(suite.texts, places):

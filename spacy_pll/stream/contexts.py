@@ -21,11 +21,10 @@ from ..pipelines import make_pipeline
 from ..prediction import batches_of
 from ..progress import number_of
 from ..scoring.wordpieces import Encoded, trim
-from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN, get_sent_spans
 from ..texts import lone_surrogate, plain_text
 from ..user_warnings import warn_user
-from .workers import score_docs
+from .workers import AS_USUAL, Work, score_docs
 
 T = TypeVar("T")
 BLOCK = 1000
@@ -164,12 +163,7 @@ def placed(nlp: Language, places: Iterable[Placed], component: str | None = None
 
 
 def score_placed(
-    nlp: Language,
-    places: Iterable[Placed],
-    batch_size: int = BATCH_SIZE,
-    show_progress: bool = False,
-    n_process: int = 1,
-    component: str | None = None,
+    nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, component: str | None = None
 ) -> Generator[Doc, None, None]:
     """Score each text in its place. The docs are made one after the other, as they are scored.
 
@@ -180,5 +174,5 @@ def score_placed(
     RAISES (ValueError): A text cannot be scored.
     """
     nlp, docs = placed(nlp, places, component)
-    with closing(score_docs(nlp, docs, batch_size, n_process, show_progress, number_of(places))) as scored:
+    with closing(score_docs(nlp, docs, *work, total=number_of(places))) as scored:
         yield from scored

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from multiprocessing import Process
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from spacy.language import Language
@@ -25,21 +25,38 @@ from ..component import get_scorer
 from ..errors import PLLError
 from ..prediction import batches_of
 from ..progress import number_of, with_progress
+from ..settings import BATCH_SIZE
 from ..texts import Text, plain_texts
 from .outcomes import Outcome, TextError, score_each
 
 Workers = dict[Connection, Process]
 
 
-def score_outcomes(
-    nlp: Language, texts: Iterable[Text], batch_size: int, n_process: int = 1, done: int = 0
-) -> Generator[tuple[Outcome, bool], None, None]:
-    """Score texts in their order: see `score_each`. What comes out does not depend on `n_process`.
+class Work(NamedTuple):
+    """How texts are scored.
 
-    n_process (int): Worker processes, each with one thread. -1 for one per core; 1 for none besides this one.
+    batch_size (int): The most texts in a batch. On a GPU, batches grow if it is 1,000 or more.
+    n_process (int): Worker processes, each with one thread, on a CPU. -1 for one per core; 1 for none besides this one.
+    show_progress (bool): Show a progress bar.
+    """
+
+    batch_size: int = BATCH_SIZE
+    n_process: int = 1
+    show_progress: bool = False
+
+
+AS_USUAL = Work()
+
+
+def score_outcomes(
+    nlp: Language, texts: Iterable[Text], work: Work, done: int = 0
+) -> Generator[tuple[Outcome, bool], None, None]:
+    """Score texts in their order: see `score_each`. What comes out does not depend on the number of processes.
+
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores. Then all of them are stopped.
     RAISES (PLLError): There are to be workers, and the model is on a GPU; or `n_process` is no number of processes.
     """
+    batch_size, n_process, _ = work
     if n_process < 1 and n_process != -1:
         raise PLLError(f"`n_process` must be 1 or more, or -1 for one per core. It is {n_process}.")
     if n_process == 1:
@@ -56,20 +73,14 @@ def score_outcomes(
 
 
 def score_batches(
-    nlp: Language,
-    texts: Iterable[Text],
-    batch_size: int,
-    n_process: int = 1,
-    show_progress: bool = False,
-    total: int | None = None,
-    done: int = 0,
+    nlp: Language, texts: Iterable[Text], work: Work, total: int | None = None, done: int = 0
 ) -> Generator[tuple[Doc, bool], None, None]:
     """As `score_docs`. YIELDS (Tuple[Doc, bool]): A scored doc, and whether a batch ends with it.
 
     done (int): How many texts were scored before the first one.
     """
-    outcomes = score_outcomes(nlp, texts, batch_size, n_process, done)
-    watched = with_progress(outcomes, number_of(texts) or total, show=show_progress)
+    outcomes = score_outcomes(nlp, texts, work, done)
+    watched = with_progress(outcomes, number_of(texts) or total, show=work.show_progress)
     # Closed even if a text fails: otherwise workers would live, and a bar be shown, for as long as the error is kept.
     with closing(outcomes), closing(watched):
         for outcome, ends_batch in watched:
@@ -90,16 +101,14 @@ def score_docs(
 
     nlp (Language): A pipeline with a `pll` component.
     texts (Iterable[Union[str, Doc]]): Texts, or docs.
-    batch_size (int): The most texts in a batch.
-    n_process (int): Worker processes, each with one thread, on a CPU. -1 for one per core; 1 for none besides this one.
-    show_progress (bool): Show a progress bar.
+    batch_size, n_process, show_progress: See `Work`.
     total (Optional[int]): How many texts there are. None: the length of `texts`, if it has one.
     YIELDS (Doc): The scored docs, in the order of the texts.
     RAISES (TextError): A text cannot be scored.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores.
     RAISES (PLLError): There are to be workers, and the model is on a GPU.
     """
-    with closing(score_batches(nlp, texts, batch_size, n_process, show_progress, total)) as scored:
+    with closing(score_batches(nlp, texts, Work(batch_size, n_process, show_progress), total)) as scored:
         for doc, _ in scored:
             yield doc
 

@@ -9,6 +9,7 @@ from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perp
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.evaluation.distinct_texts import TextSums, score_places
 from spacy_pll.settings import BATCH_SIZE
+from spacy_pll.stream.workers import Work
 
 
 def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
@@ -16,7 +17,7 @@ def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
     pairs = [("The traveler.", "", ""), ("", "", ""), ("The souvenir.", "It left. ", "")]
     pairs += pairs[:2]
     with redirect_stderr(io.StringIO()) as shown:
-        found = score_places(nlp, pairs, show_progress=True)
+        found = score_places(nlp, pairs, Work(show_progress=True))
     assert list(found) == list(dict.fromkeys(pairs)) and "3/3 texts" in shown.getvalue()
     doc = nlp("The traveler.")
     assert found[pairs[0]].scores == pytest.approx((doc._.pll_word_l2r, doc._.pll_original))
@@ -53,6 +54,6 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
     assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
     assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
-    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, score_places, Scoring]
+    functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, Work, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}

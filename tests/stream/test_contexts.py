@@ -10,10 +10,11 @@ from spacy.tokens import Doc
 
 from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
 from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.distinct_texts import score_in_contexts
+from spacy_pll.evaluation.distinct_texts import score_places
 from spacy_pll.evaluation.rescoring import rescore
 from spacy_pll.span_getters import TEXT_SPAN
 from spacy_pll.stream.contexts import check_places, place, score_placed, separated
+from spacy_pll.stream.workers import Work
 
 from .. import reference
 from ..cli.conftest import run
@@ -74,7 +75,7 @@ def test_the_text_alone_is_scored_and_all_is_read(make_nlp, model_folder, archit
     nlp = make_nlp(architecture, tokenizer, metrics=[metric])
     model = reference.load_model(nlp.get_pipe("pll").model.name)
     for n_process in (1, 2):
-        docs = list(score_placed(nlp, PLACES[:4], n_process=n_process))
+        docs = list(score_placed(nlp, PLACES[:4], Work(n_process=n_process)))
         for doc in docs:
             (text,) = doc.spans[TEXT_SPAN]
             values, tokens = reference.score(doc, *model, metric, "spacy")
@@ -160,7 +161,7 @@ def test_a_piece_that_reaches_over_the_border(make_nlp):
     with pytest.raises(InputError, match="has no wordpiece of its own"):
         check_places(scorer, [("eler", "The trav", "")], shared_pieces=True)
     expected = sum(token._.pll for token in nlp("The\ntraveler lost it.")[3:])
-    assert score_in_contexts(nlp, [(before, text)])[before, text].scores[0] == pytest.approx(expected, abs=1e-4)
+    assert score_places(nlp, [(text, before, "")])[text, before, ""].scores[0] == pytest.approx(expected, abs=1e-4)
     (found,) = score_continuations(nlp, before, [text], separator="", shared_pieces=True)
     assert found.score == pytest.approx(expected, abs=1e-4)
     (other,) = score_continuations(nlp, "The ", ["trav"], "eler.", separator="", shared_pieces=True)
@@ -196,7 +197,7 @@ def test_tokens_that_are_merged_before_they_are_scored_do_not_move_the_text(make
     plain, merging = make_nlp("bert", metrics=["original"]), make_nlp("bert", metrics=["original"])
     merging.add_pipe("merges_names", first=True)
     places = [("it is not The Old House", "In New York City ", ""), (" San Jose", "They saw Los Angeles and", " then")]
-    expected, found = (list(score_placed(nlp, places, 2, n_process=n_process)) for nlp in (plain, merging))
+    expected, found = (list(score_placed(nlp, places, Work(2, n_process))) for nlp in (plain, merging))
     for one, other in zip(expected, found, strict=True):
         [plain_span], [span] = one.spans[TEXT_SPAN], other.spans[TEXT_SPAN]
         assert len(other) < len(one) and span.text == plain_span.text

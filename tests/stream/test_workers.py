@@ -13,13 +13,13 @@ from spacy.tokens import Doc
 import spacy_pll
 from spacy_pll.errors import PLLError
 from spacy_pll.prediction import batches_of
-from spacy_pll.stream.workers import score_docs, score_outcomes
+from spacy_pll.stream.workers import Work, score_docs, score_outcomes
 
 from ..conftest import SENTENCES
 
 
 def score_texts(nlp, texts, batch_size, n_process=1):
-    return (outcome for outcome, _ in score_outcomes(nlp, texts, batch_size, n_process))
+    return (outcome for outcome, _ in score_outcomes(nlp, texts, Work(batch_size, n_process)))
 
 
 @Language.component("kills_its_process")
