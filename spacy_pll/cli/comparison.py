@@ -14,7 +14,7 @@ from ..evaluation.accuracies import OVERALL, Accuracy, Ties
 from ..evaluation.choices import ChoiceScores, check_options, labels, place_of, score_options, with_equal_options
 from ..evaluation.intervals import Estimate
 from ..evaluation.items import AnyItem, Choice, levels, sample_items
-from ..evaluation.kept_scores import KeptScores
+from ..evaluation.kept_scores import KeptScores, digests
 from ..evaluation.preferences import Correlation
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
@@ -87,7 +87,8 @@ class Evaluation:
         how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
         for name, attributes in loaded.attributes.items() if self.items else ():
             check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
-        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size}
+        of_items = {"by": list(self.by), **how, "items": digests(choices)[-1]}
+        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about, **of_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
             found = score_options(

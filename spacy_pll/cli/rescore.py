@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..evaluation.kept_scores import KeptScores, digests
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
@@ -21,14 +22,14 @@ from ..evaluation.rescoring import (
     word_error_rate,
 )
 from ..files import check_output, to_json, write_text
-from ..pipelines import PipelineSettings, make_pipeline
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from . import options
 from .comparison import PerPiece
 from .options import OF_TOKENS, argument_options, pipeline_options
-from .terminal import save, say
+from .terminal import check_resume, is_of, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -90,6 +91,9 @@ def rescore_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside --output.")
+    ] = False,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -114,7 +118,7 @@ def rescore_cli(
     grids = [parse_grid(grid_), parse_grid(word_grid)]
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
-    check_output(output, (".jsonl",), force)
+    check_output(output, (".jsonl",), force or is_of(output, check_resume(resume, output)))
     lists = read_nbest(path, ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not with_reference(dev_lists):
@@ -134,27 +138,38 @@ def rescore_cli(
             if dev:
                 raise
             has_references, missing = False, str(error)
+    kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings, metric)
-    scores = score_hypotheses(nlp, (*dev_lists, *lists), Work(batch_size, n_process, show_progress=True))
-    lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
-    if dev:
-        tuned_on = with_reference(dev_lists)
-        weight, word_weight = best_weights(tuned_on, *grids)
-        before, value = (errors_at(tuned_on, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
-        say(f"Tuned on {dev}: WER {value:.2f} with {shown(weight, word_weight)}, {before:.2f} without the PLL.")
-        for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
-            if found == grid[-1] > grid[0]:
-                say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
-    assert weight is not None  # without --dev it was given
-    n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
-    say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
-    if kept := sum(keeps_order(nbest, weight) for nbest in lists):
-        say(f"{kept} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
-    if silent := sum(is_silence_last(nbest, weight) for nbest in lists):
-        say(f"{silent} with an empty hypothesis last, since it has no PLL, though the reference is empty, too.")
-    evaluated = with_reference(lists) if has_references else []
-    say(error_table(evaluated, weight, word_weight) if evaluated else missing)
-    save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))
+    of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
+    rows = digests(nbest.row for nbest in (*dev_lists, *lists))[-1]
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": batch_size, **of_weights, "lists": rows}
+    with kept.until_done():
+        work = Work(batch_size, n_process, show_progress=True)
+        scores = score_hypotheses(nlp, (*dev_lists, *lists), work, kept=kept)
+        lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
+        if dev:
+            weight, word_weight = tuned_weights(dev, with_reference(dev_lists), grids)
+        assert weight is not None  # without --dev it was given
+        n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
+        say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
+        if same := sum(keeps_order(nbest, weight) for nbest in lists):
+            say(f"{same} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
+        if silent := sum(is_silence_last(nbest, weight) for nbest in lists):
+            say(f"{silent} with an empty hypothesis last, since it has no PLL, though the reference is empty, too.")
+        evaluated = with_reference(lists) if has_references else []
+        say(error_table(evaluated, weight, word_weight) if evaluated else missing)
+        save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))
+
+
+def tuned_weights(dev: str, lists: list[NBest], grids: list[list[float]]) -> tuple[float, float]:
+    """The best weights of the grids for some lists. It prints them, and what they bring."""
+    weight, word_weight = best_weights(lists, *grids)
+    before, value = (errors_at(lists, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
+    say(f"Tuned on {dev}: WER {value:.2f} with {shown(weight, word_weight)}, {before:.2f} without the PLL.")
+    for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
+        if found == grid[-1] > grid[0]:
+            say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
+    return weight, word_weight
 
 
 def with_reference(lists: list[NBest]) -> list[NBest]:

@@ -18,7 +18,7 @@ from ..evaluation.assays import (
     score_assays,
 )
 from ..evaluation.intervals import Estimate
-from ..evaluation.kept_scores import KeptScores
+from ..evaluation.kept_scores import KeptScores, digests
 from ..evaluation.readers import read_fasta, read_sequences, read_variants
 from ..evaluation.variants import NO_PICTURE, VariantScores, measured_effects, variants
 from ..files import check_apart
@@ -125,7 +125,9 @@ def variants_cli(
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
-    kept.about = describe_scorer(nlp, settings)
+    given = {"measured": measured, **options_of_variants}
+    of_items = {"variants": digests((one.mutant, one.fields) for one in items or ())[-1]}
+    kept.about = {**describe_scorer(nlp, settings), "run": given, **of_items}
     with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))

@@ -22,22 +22,30 @@ from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_reads_context
 from ..stream.workers import AS_USUAL, Work
 from .distinct_texts import TextSums, score_places
+from .kept_scores import KeptScores
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
 
 
 def score_hypotheses(
-    nlp: Language, lists: Iterable[NBest], work: Work = AS_USUAL, component: str | None = None
+    nlp: Language,
+    lists: Iterable[NBest],
+    work: Work = AS_USUAL,
+    component: str | None = None,
+    kept: KeptScores | None = None,
 ) -> dict[Placed, TextSums]:
     """The scores of all hypotheses, each in its place.
 
+    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     RAISES (ValueError): A text cannot be scored, or the component would not read the context of a list.
     """
     places = [place for nbest in lists for place in nbest.places]
     if any(before for _, before, _ in places):
         check_reads_context(get_scorer(nlp, component))
-    return score_places(nlp, places, work, component)
+    kept = kept or KeptScores()
+    kept.begin(list(dict.fromkeys(places)), "hypotheses")
+    return score_places(nlp, places, work, component, kept)
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[Placed, TextSums], per_piece: bool) -> list[NBest]:

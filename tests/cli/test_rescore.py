@@ -94,8 +94,8 @@ def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
     seen = {}
     score_hypotheses = command.score_hypotheses
 
-    def recording(*args):
-        seen.update(score_hypotheses(*args))
+    def recording(*args, **more):
+        seen.update(score_hypotheses(*args, **more))
         return seen
 
     monkeypatch.setattr(command, "score_hypotheses", recording)

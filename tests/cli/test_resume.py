@@ -14,14 +14,15 @@ from ..proteins import PROTEIN, save_protein_model
 from .conftest import parameters_of, run
 
 ROWS = [
-    {"good": "The cats sleep.", "bad": "The cats sleeps.", "options": ["It is.", "It are."], "label": 0},
-    {"good": "It is over.", "bad": "It are over.", "options": ["We saw it.", "We seen it."], "label": 0},
+    {"good": "The cats sleep.", "bad": "The cats sleeps.", "options": ["It is.", "It are."], "label": 0, "kind": "a"},
+    {"good": "It is over.", "bad": "It are over.", "options": ["We saw it.", "We seen it."], "label": 0, "kind": "b"},
 ]
 # The outputs that a command writes, in this order.
 OUTPUTS = {
     "pairs": {"--output": "o.json", "--items": "i.csv", "--plot": "p.svg"},
     "choices": {"--output": "o.csv", "--items": "i.tsv", "--plot": "p.svg", "--predictions": "x.json"},
     "variants": {"--output": "o.csv", "--plot": "p.svg"},
+    "rescore": {"--output": "o.jsonl"},
 }
 FAULTS = [(command, name) for command, outputs in OUTPUTS.items() for name in outputs]
 
@@ -34,6 +35,10 @@ def call(tmp_path, monkeypatch, model_folder):
 
     def call(command, outputs, *options, **how):
         given = ["in.jsonl", "--model", model_folder("bert")]
+        if command == "rescore":
+            lists = ({"hypotheses": [{"text": row[name], "score": -1} for name in ("good", "bad")]} for row in ROWS)
+            given[0] = write_jsonl(Path("lists.jsonl"), *lists)
+            given += ["--weight", "1"]
         if command == "variants":
             Path("protein").mkdir(exist_ok=True)
             save_protein_model(Path("protein"), "bert")
@@ -82,10 +87,26 @@ def test_what_an_earlier_run_did_not_write_is_not_replaced(call):
     assert "The cats sleep." in Path("i.csv").read_text()
 
 
-def test_another_run_is_not_resumed(call):
-    call("pairs", {"--output": "o.json"})
-    error = call("pairs", {"--output": "o.json"}, "--resume", "--metrics", "original", fails=True).unwrapped_stderr
+OTHERS = {
+    "pairs": [["--metrics", "original"], ["--by", "kind"], ["--per-piece"], ["--ties", "first"], ["--sample", "1"]],
+    "choices": [["--mask-margin", "0"], ["--by", "kind"]],
+    "variants": [["--method", "wt-marginals"], ["--offset", "2"], ["--mask-margin", "0"]],
+    "rescore": [["--word-weight", "1"], ["--per-piece"]],
+}
+
+
+@pytest.mark.parametrize(("command", "others"), [(command, one) for command in OTHERS for one in OTHERS[command]])
+def test_a_complete_run_is_not_taken_for_another(call, command, others):
+    """Whatever its outputs depend on: it would be said to be complete, and they would be those of other settings."""
+    outputs = {"--output": OUTPUTS[command]["--output"]}
+    call(command, outputs)
+    error = call(command, outputs, "--resume", *others, fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
-    write_jsonl(Path("in.jsonl"), *ROWS[::-1])
-    error = call("pairs", {"--output": "o.json"}, "--resume", fails=True).unwrapped_stderr
+    call(command, outputs, "--force", *others)
+
+
+def test_other_columns_are_another_run(call):
+    call("pairs", {"--items": "i.csv"})
+    write_jsonl(Path("in.jsonl"), *({**row, "kind": "c"} for row in ROWS))
+    error = call("pairs", {"--items": "i.csv"}, "--resume", fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
