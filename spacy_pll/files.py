@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 
 MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
-OUTPUTS = "outputs"  # where it has the names of all files that a run writes, if there are several
+OUTPUTS = "outputs"  # where it has the names of the files that a run writes, and what they alone depend on
 # What is beside an output until it is complete, or stays there.
 BESIDE = ("", ".unfinished", ".parts", f".{MANIFEST}", f".{MANIFEST}.unfinished")
 Place = tuple[int, int, str]
@@ -84,12 +84,14 @@ def check_target(path: Path) -> None:
 
 
 def outputs_of(output: Path) -> set[str]:
-    """The files that an earlier run with this output writes, as its manifest says, by their absolute names."""
+    """The files that an earlier run with this output writes, by their absolute names. Its manifest names them as seen
+    from the folder of the output.
+    """
     found = set[str]()
     for path in (output.with_name(f"{output.name}.parts") / MANIFEST, output.with_name(f"{output.name}.{MANIFEST}")):
         with suppress(OSError, ValueError):
-            found.update(json.loads(path.read_text(encoding="utf8")).get(OUTPUTS, []))
-    return found
+            found.update(json.loads(path.read_text(encoding="utf8")).get(OUTPUTS, {}).get("files", []))
+    return {os.path.abspath(output.parent / name) for name in found}
 
 
 def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:

@@ -190,11 +190,15 @@ class Predictor:
         return ends
 
     def _estimate(self, text: Text, loaded: Loaded) -> int:
-        """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece."""
+        """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece, and each
+        token to be at least one.
+        """
         pieces = scored = len((text.text if isinstance(text, Doc) else text).encode("utf8", "surrogatepass")) // 4 + 1
         settings, key = self.settings, self.settings.targets
-        if isinstance(text, Doc) and key is not None and key in text.spans:
-            scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
+        if isinstance(text, Doc):
+            pieces = scored = max(len(text), pieces)  # a protein has a token for each letter
+            if key is not None and key in text.spans:
+                scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
         length = min(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 

@@ -125,9 +125,8 @@ def variants_cli(
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
-    given = {"measured": measured, **options_of_variants}
-    of_items = {"variants": digests((one.mutant, one.fields) for one in items or ())[-1]}
-    kept.about = {**describe_scorer(nlp, settings), "run": given, **of_items}
+    kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
+    kept.about_outputs = {"variants": digests((one.mutant, one.fields) for one in items or ())[-1]}
     with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))

@@ -38,8 +38,9 @@ class KeptScores:
         outputs: Sequence[Path | None] = (),
     ):
         self._parts = ResumableOutput(output, resume, force) if output else None
-        self._outputs = [os.path.abspath(one) for one in outputs if one]
+        self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
         self.about: dict[str, Any] = {}  # what the results depend on, besides the things
+        self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
         self._all: Sequence[object] = ()
         self._digests = list[str]()  # of the first so many of them
         self.found: list[Any] = []  # by earlier runs, of the first things
@@ -56,7 +57,7 @@ class KeptScores:
             self._digests = digests(items)
             ends = {n: self._digests[n] for n in self._parts.ends() if n <= len(items)}
             manifest = {"input": {unit: len(items), "digest": self._digests[-1]}, **self.about}
-            manifest |= {OUTPUTS: self._outputs} if self._outputs else {}
+            manifest |= {OUTPUTS: {"files": self._outputs, **self.about_outputs}} if self._outputs else {}
             if self._parts.begin(manifest, ends) is None:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
             self.found = list(map(json.loads, self._parts.read().splitlines()))
