@@ -4,7 +4,9 @@ A forward pass of a masked language model gives the probability of the true word
 masked position, with some positions masked. A metric says what is masked while each wordpiece
 is scored. For a left-to-right model nothing is masked. A metric is a function
 
-    word (int array, shape (pieces,)): the word of each piece of a context
+    word (int array, shape (pieces,)): the number of each piece's word, non-decreasing. It need not begin with 0, and
+        there are gaps where words were joined (`units`) or not all of a text is scored (`targets`): compare the
+        numbers, and do not count with them.
     RETURNS (MaskRows)
 
 registered by name in `spacy.registry.pll_metrics` (entry point group `spacy_pll_metrics`),
