@@ -220,6 +220,16 @@ def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[s
     return out
 
 
+def _is_damaged_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except OSError:
+        return False
+    except ValueError:
+        return True
+    return False
+
+
 @contextmanager
 def _explained(source: str, no_connection: BaseException | None, kind: str | None = None) -> Iterator[None]:
     """Say what it means when transformers cannot read a configuration or a tokenizer.
@@ -265,6 +275,8 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
             )
         if isinstance(error, ImportError):  # after a first line that may be blank
             advice = f"It needs a package that is not installed: {str(error).strip()[:300]}"
+        if _is_damaged_json(Path(source, "tokenizer.json")):  # transformers 4 then looks for other files
+            advice = "Its tokenizer.json is damaged. Get it again."
         if "trust_remote_code" in str(error):
             advice = (
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "

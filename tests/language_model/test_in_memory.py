@@ -19,9 +19,9 @@ from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenize
 TEXT = SENTENCES[0]
 
 
-def build(architecture="bert"):
+def build(architecture="bert", **more):
     tokenizer = deepcopy(get_tokenizer(ARCHITECTURES[architecture][3]))  # other tests use the same one
-    return build_transformer(architecture, tokenizer), tokenizer
+    return build_transformer(architecture, tokenizer, **more), tokenizer
 
 
 @pytest.mark.slow
@@ -115,10 +115,7 @@ def n_hooks(model):
 
 def test_a_model_that_is_refused_has_no_hooks():
     """Also as long as the error is kept, as a notebook does."""
-    model, tokenizer = build()
-    for layer in model.bert.encoder.layer:
-        layer.attention.self.is_causal = True
-    model.config.is_decoder = True
+    model, tokenizer = build("bert", is_decoder=True)
     with pytest.raises(ValueError, match="does not see what follows a piece") as caught:
         make_pipeline((model, tokenizer))
     assert n_hooks(model) == 0 and caught
