@@ -58,6 +58,17 @@ def score_places(
     return found
 
 
+def score_in_contexts(
+    nlp: Language, pairs: Iterable[tuple[str, str]], work: Work = AS_USUAL, component: str | None = None
+) -> dict[tuple[str, str], TextSums]:
+    """The same for texts with nothing after them: pairs of a context, which may be empty, and a text. (It is here for
+    code that was written for it.)
+    """
+    distinct = list(dict.fromkeys(pairs))
+    found = score_places(nlp, [(text, context, "") for context, text in distinct], work, component)
+    return {(context, text): found[text, context, ""] for context, text in distinct}
+
+
 def text_sums(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that `score_placed` gave."""
     (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)

@@ -20,6 +20,7 @@ def texts_of(n):
 
 
 def by_ray(nlp, texts, size, folder):
+    pytest.importorskip("ray")
     pa = pytest.importorskip("pyarrow")
     distributed = pytest.importorskip("spacy_pll.distributed")
     with pytest.MonkeyPatch.context() as patch:
