@@ -9,6 +9,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc
 
 from spacy_pll.prediction import Predictor, WorkDone, batches_of
 
@@ -173,3 +174,13 @@ def test_the_batches_of_a_gpu_grow(make_nlp, monkeypatch, on_gpu, batch_size, si
     monkeypatch.setattr(predictor.model, "loaded", loaded)
     docs = [nlp.make_doc("A text.")] * 24_000
     assert list(map(len, batches_of(docs, predictor.ends_of_batches(batch_size)))) == sizes
+
+
+def test_a_token_is_at_least_a_piece_where_batches_end(make_nlp, monkeypatch):
+    """A protein has one for each letter: by its characters alone, a batch would have sixteen times the work."""
+    nlp = make_nlp("bert")
+    predictor = nlp.get_pipe("pll").predictor
+    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=20 * 22))
+    letters = Doc(nlp.vocab, list("MKTAYIAKQRQISFVKSHFS"), [False] * 20)
+    assert list(map(len, batches_of([letters] * 3, predictor.ends_of_batches(100)))) == [1, 1, 1]
+    assert list(map(len, batches_of([letters.text] * 3, predictor.ends_of_batches(100)))) == [3]

@@ -110,3 +110,13 @@ def test_other_columns_are_another_run(call):
     write_jsonl(Path("in.jsonl"), *({**row, "kind": "c"} for row in ROWS))
     error = call("pairs", {"--items": "i.csv"}, "--resume", fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
+
+
+def test_a_table_of_variants_with_other_columns_is_written_again(call):
+    """The scores are the same, and the table is not."""
+    command = "variants", {"--output": "o.csv"}
+    for note in ("first", "second"):
+        Path("v.csv").write_text(f"mutant,note\n{PROTEIN[0]}1A,{note}\n")
+        call(*command, *(["--resume"] if note == "second" else []), "v.csv")
+        assert note in Path("o.csv").read_text()
+    assert "was complete" in call(*command, "--resume", "v.csv").stderr

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 
 import pytest
 from spacy.language import Language
@@ -199,3 +200,13 @@ def test_what_the_texts_raise_comes_behind_all_before(nlp):
     assert [type(next(outcomes)[0]) for _ in range(3)] == [Doc, TextError, Doc]
     with pytest.raises(OSError, match="the disk is gone"):
         next(outcomes)
+
+
+def test_behind_a_component_that_gave_up_batches_go_on_growing(make_nlp, monkeypatch):
+    nlp, prepare = make_nlp("bert", mask_margin=0), Predictor.prepare
+    monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", (2, 16))
+    monkeypatch.setattr(Predictor, "prepare", lambda self: replace(prepare(self), on_gpu=True, ids_at_once=10**9))
+    nlp.add_pipe("changes_the_stream", first=True).change = raises_at_bad
+    texts = [*["A text."] * 5, "bad", *["A text."] * 40]
+    ends = [number for number, (_, ends) in enumerate(score_batches(nlp, texts, 2), 1) if ends]
+    assert ends == [2, 6, 14, 30, 46]
