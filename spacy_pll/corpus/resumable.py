@@ -102,7 +102,8 @@ class ResumableOutput:
             earlier = _read(self.final_manifest)
             if not started:
                 self._check_same(earlier, fingerprints)
-            if earlier == self.manifest:
+            files = self.manifest.get(OUTPUTS, {}).get("files", ())
+            if earlier == self.manifest and all((self.output.parent / file).exists() for file in files):
                 self.discard()
                 return None
         self.folder.mkdir(parents=True, exist_ok=True)

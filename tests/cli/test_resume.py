@@ -120,3 +120,14 @@ def test_a_table_of_variants_with_other_columns_is_written_again(call):
         call(*command, *(["--resume"] if note == "second" else []), "v.csv")
         assert note in Path("o.csv").read_text()
     assert "was complete" in call(*command, "--resume", "v.csv").stderr
+
+
+def test_an_output_of_a_complete_run_that_is_gone_is_written_again(call):
+    """The run was said to be complete, and the table stayed away."""
+    outputs = {"--output": "o.json", "--items": "i.csv"}
+    call("pairs", outputs)
+    before = Path("i.csv").read_bytes()
+    Path("i.csv").unlink()
+    call("pairs", outputs, "--resume")
+    assert Path("i.csv").read_bytes() == before
+    assert "was complete" in call("pairs", outputs, "--resume").stderr
