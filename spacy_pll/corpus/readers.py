@@ -1,17 +1,11 @@
 """Texts from files: .txt, .jsonl, .json, .csv, .tsv (also compressed), .spacy, .parquet, folders, standard input."""
 
-import bz2
-import gzip
-import io
 import json
-import lzma
-import os
 import sys
 import warnings
-import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -20,8 +14,8 @@ from typing import IO, Any
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..compression import format_of, open_file
 from ..errors import InputError, no_column
-from ..requirements import extra
 from .decoding import invalid_byte, numbered_lines, writable
 from .delimited import Fault, check_width, read_cells
 from .records import (
@@ -40,24 +34,6 @@ from .records import (
 )
 from .txt_tables import watched
 
-
-def _open_zstandard(file: IO[bytes], mode: str) -> Any:
-    with extra("parquet", ".zst files need pyarrow"):
-        import pyarrow as pa
-    if mode == "wb":
-        return pa.CompressedOutputStream(open(os.dup(file.fileno()), "wb"), "zstd")  # which closes the duplicate alone
-    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
-
-
-COMPRESSED: dict[str, Callable[[IO[bytes], str], Any]] = {
-    # Without the name and the time of writing, so that the same contents give the same bytes.
-    ".gz": lambda file, mode: gzip.GzipFile("", mode, fileobj=file, mtime=0),
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": _open_zstandard,
-}
-DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading damaged or incomplete data raises
-TEXT_FORMATS = (".txt", ".jsonl", ".json", ".csv", ".tsv")  # these may be compressed
 SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 AS_DOCUMENTED = ReadOptions()
@@ -151,12 +127,6 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
     return files
 
 
-def format_of(path: Path) -> str:
-    """The ending that says how a file is read. For a.txt and for a.txt.gz it is ".txt"."""
-    ending, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
-    return inner if ending in COMPRESSED and inner in TEXT_FORMATS else ending
-
-
 def check_format(path: Path, known: Collection[str], ending: str | None = None) -> None:
     """RAISES (InputError): Files that end so, as the name of the file or as given, are not read."""
     ending = format_of(path) if ending is None else ending
@@ -166,28 +136,6 @@ def check_format(path: Path, known: Collection[str], ending: str | None = None) 
     if ending in SHEETS:
         advice = "It is the file of a spreadsheet program. Save the sheet there as CSV UTF-8, and give the .csv file."
     raise InputError(f"{path}: the format {ending!r} cannot be read.", advice)
-
-
-def through_compression(file: IO[bytes], path: Path, mode: str) -> AbstractContextManager[IO[bytes]]:
-    """An open file, or what compresses ("wb") or decompresses it ("rb") if the ending of its name says so."""
-    opened = COMPRESSED.get(path.suffix.lower())
-    return opened(file, mode) if opened else nullcontext(file)
-
-
-@contextmanager
-def open_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading. If it is compressed, its contents are decompressed.
-
-    RAISES (InputError): In the context, if the compressed data are damaged.
-    """
-    damaged = DAMAGED if path.suffix.lower() in COMPRESSED else ()
-    with path.open("rb") as file:
-        try:
-            with through_compression(file, path, "rb") as contents:
-                yield contents
-        except damaged as error:
-            message = f"{path}: the compressed file is damaged or incomplete ({error}). Get it again."
-            raise InputError(message) from None
 
 
 def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:

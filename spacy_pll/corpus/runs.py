@@ -12,17 +12,17 @@ from spacy.language import Language
 
 from ..analysis.normalised import unigrams_for
 from ..component import get_scorer
+from ..compression import format_of
 from ..errors import InputError
 from ..files import check_apart, check_target, file_digest
 from ..pipelines import describe_scorer, make_pipeline
 from ..span_getters import TEXT_SPAN
+from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, InputColumns, checked_records, read_all
-from .readers import format_of
 from .records import PARQUET, STANDARD_STREAM, Record
-from .resumable import ResumableOutput
 from .scored_texts import ScoredText, Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them

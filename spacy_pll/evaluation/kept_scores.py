@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..corpus.resumable import ResumableOutput
 from ..errors import RunComplete
 from ..files import OUTPUTS
 from ..progress import progress_bar
+from ..stream.parts import ResumableOutput
 
 SECONDS_PER_PART = 5
 

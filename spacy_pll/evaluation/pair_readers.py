@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..corpus.readers import format_of
+from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..compression import format_of, open_file
 from ..corpus.decoding import numbered_lines
 from ..corpus.inputs import check_fields
-from ..corpus.readers import SHEETS, check_format, format_of, list_files, open_file, read_json_lines, read_rows
+from ..corpus.readers import SHEETS, check_format, list_files, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..stream.contexts import Placed, separated

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..corpus.readers import SHEETS, check_format, format_of
+from ..compression import format_of
+from ..corpus.readers import SHEETS, check_format
 from ..errors import InputError
 from .accuracies import OVERALL
 from .intervals import Estimate, mean_proportion

@@ -19,9 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+from ..compression import format_of, through_compression
 from ..errors import ResumeError
 from ..files import MANIFEST, OUTPUTS, atomic_write, write_json
-from .readers import format_of, through_compression
 
 try:
     import fcntl
@@ -32,7 +32,7 @@ else:
 
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
-# second, the fingerprint of all that was read until then (`inputs.Input.records`), and how many seconds it took.
+# second, the fingerprint of all that was read until then (`corpus.inputs.Input.records`), and how many seconds it took.
 PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)-(\d+)s\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 # Where a manifest has the fingerprint of all texts. It says nothing to people.

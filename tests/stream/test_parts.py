@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from spacy_pll.corpus.readers import COMPRESSED, open_file
-from spacy_pll.corpus.resumable import ResumableOutput
+from spacy_pll.compression import COMPRESSED, open_file
 from spacy_pll.errors import ResumeError
+from spacy_pll.stream.parts import ResumableOutput
 
 TEXTS = {1: "aaaa", 2: "bbbb", 3: "cccc"}  # the fingerprints of the input after so many
 MANIFEST = {"input": {"texts": 3, "digest": "abc"}, "batch_size": 2, "model": {"folder": None}}
