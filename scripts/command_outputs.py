@@ -153,7 +153,7 @@ def outputs(folder: Path) -> dict[str, str]:
     from typer.testing import CliRunner
 
     from spacy_pll.cli import app
-    from tests.proteins import save_protein_model
+    from tests.protein_models import save_protein_model
 
     def run(command: str) -> str:
         with warnings.catch_warnings():

@@ -16,8 +16,8 @@ from markdown_tables import print_table, replace_tables
 
 from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.evaluation.intervals import spearman
-from spacy_pll.evaluation.residues import Question, Residues, answer
-from spacy_pll.evaluation.variants import AMINO_ACIDS
+from spacy_pll.proteins.residues import Question, Residues, answer
+from spacy_pll.proteins.variants import AMINO_ACIDS
 
 NO_MASKS = "no masks"
 RECKONED = "no masks, reckoned"

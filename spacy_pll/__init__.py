@@ -10,7 +10,6 @@ from .analysis.normalised import normalise
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.agreement import Agreement, agree
-from .evaluation.assays import read_assays, score_assays
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import ChoiceScores, choices
 from .evaluation.items import Choice, Option, Pair, levels
@@ -18,12 +17,13 @@ from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
-from .evaluation.readers import read_fasta, read_variants
 from .evaluation.rescoring import rescore
 from .evaluation.suites import Suite, read_suite, score_suite
-from .evaluation.variants import Variant, VariantScores, variants
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
+from .proteins.assays import read_assays, score_assays
+from .proteins.readers import read_fasta, read_variants
+from .proteins.variants import Variant, VariantScores, variants
 from .settings import ScoringSettings
 from .stream.workers import score_docs
 from .tables.dataframe import to_dataframe

@@ -54,7 +54,7 @@ ONLY_CHECKED = {
     "pll margins": "prints how long it took",
     "pairs eventsadapt.csv": "takes a minute; tests/cli/test_pairs.py does so for seconds",
     "--revisions ": "needs a hub; tests/cli/test_pairs.py has a cache",
-    "pll variants": "needs a model of proteins; tests/cli/test_variants.py has a tiny one",
+    "pll variants": "needs a model of proteins; tests/proteins/test_cli.py has a tiny one",
     "bert-base-german-cased": "needs a model of the hub",
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",

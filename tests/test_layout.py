@@ -23,11 +23,13 @@ TESTED_ELSEWHERE = {
     "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
     "corpus.records": "corpus/test_readers.py",  # what readers give
     "corpus.scored_texts": "corpus/test_runs.py",
-    "evaluation.assays": "cli/test_variants.py",
     "evaluation.kept_scores": "cli/test_pairs.py",  # a command that is stopped and goes on
-    "evaluation.readers": "evaluation/test_variants.py",  # files of variants
-    "evaluation.residues": "evaluation/test_variants.py",
+    "evaluation.readers": "evaluation/test_rescoring.py",  # n-best lists
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
+    "proteins.assays": "proteins/test_cli.py",
+    "proteins.plots": "proteins/test_variants.py",
+    "proteins.readers": "proteins/test_variants.py",
+    "proteins.residues": "proteins/test_variants.py",
     "user_code": "test_pipelines.py",
     "user_warnings": "test_text_warnings.py",
 }
@@ -88,7 +90,7 @@ def test_nothing_but_the_command_line_names_its_options():
     parameters = [parameter for command in LazyCommands().values() for parameter in command.params]
     options = {option for one in parameters for option in (*one.opts, *one.secondary_opts) if option.startswith("--")}
     assert {"--resume", "--mask-margin", "--no-log-frequency"} < options
-    files = [path for path in PACKAGE.rglob("*.py") if "cli" not in path.parts]
+    files = [path for path in PACKAGE.rglob("*.py") if "cli" not in path.with_suffix("").parts]
     named = {path: options.intersection(re.findall(r"--[a-z][a-z-]+", path.read_text("utf8"))) for path in files}
     assert {str(path.relative_to(ROOT)): found for path, found in named.items() if found} == {}
 

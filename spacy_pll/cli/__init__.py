@@ -3,37 +3,67 @@
 spaCy imports this module whenever its command line starts, so a command's module is imported only when it is called.
 """
 
+import ast
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import wraps
-from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, entry_points, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from spacy.cli._util import app as spacy_cli
 from typer.core import TyperCommand, TyperGroup
 
+from ..errors import PLLError
+
 HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
-# Each command is the function NAME_cli in the module of its name, both with _ for -. The text is the first line of its
-# docstring.
-COMMANDS = {
-    "explore": "Open a local page to try out texts, models and metrics.",
-    "show": "Print the tokens of some texts with their wordpieces and scores.",
-    "score": "Score the texts of a file or folder, and write the scores to a file.",
-    "words": "Score a table that has one word in each row.",
-    "render": "Write a web page with the tokens of a corpus coloured by score.",
-    "pairs": "Measure the accuracy on minimal pairs.",
-    "choices": "Measure the accuracy on choices, with or without a context.",
-    "suite": "Score a published test suite: StereoSet, SyntaxGym, acceptability judgments.",
-    "ppl": "Measure the pseudo-perplexity of a corpus.",
-    "rescore": "Rerank n-best lists with the PLL.",
-    "agree": "Compare the scores of two scorers on the same texts.",
-    "margins": "Choose a margin: how close its scores are to the exact ones.",
-    "variants": "Score the variants of a protein.",
-    "unigrams": "Count the wordpieces of a corpus, for normalised scores.",
-    "lm-eval": "Run lm-evaluation-harness with the model spacy-pll.",
-}
+# The commands of this folder: each is the function NAME_cli in the module of its name, both with _ for -.
+COMMANDS = (
+    *("explore", "show", "score", "words", "render", "pairs", "choices", "suite", "ppl", "rescore", "agree", "margins"),
+    *("unigrams", "lm-eval"),
+)
+GROUP = "spacy_pll_commands"  # the entry points of other commands, ours of other rooms among them
+
+
+def find_commands() -> dict[str, list[EntryPoint]]:
+    """Where the function of each command is, or several are: ours of this folder in their order, then others."""
+    modules = {name: name.replace("-", "_") for name in COMMANDS}
+    found = {name: [EntryPoint(name, f"{__name__}.{own}:{own}_cli", GROUP)] for name, own in modules.items()}
+    for one in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+        found.setdefault(one.name, []).append(one)
+    return found
+
+
+def load(name: str) -> Callable[..., None]:
+    """The function of a command.
+
+    RAISES (KeyError): There is no such command.
+    RAISES (PLLError): Several packages have it, or it cannot be imported from another package.
+    """
+    one, *others = find_commands()[name]
+    if others:
+        named = " and ".join(each.value for each in (one, *others))
+        raise PLLError(f"Several packages have a command {name!r}: {named}.", "Uninstall all but one of them.")
+    try:
+        return one.load()
+    except Exception as error:
+        if name in COMMANDS:
+            raise
+        problem = f"The command {name!r} is {one.value}, which cannot be imported ({type(error).__name__}: {error})."
+        raise PLLError(problem, "Install its package again, or uninstall it.") from error
+
+
+def about(one: EntryPoint) -> str:
+    """The first line of the docstring of a command, which is read and not imported."""
+    with suppress(Exception):  # the package is damaged, as is said when the command is called
+        spec = find_spec(one.module)
+        for node in ast.parse(Path(str(spec and spec.origin)).read_text("utf8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == one.attr:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
 
 
 class PLLCommand(TyperCommand):
@@ -64,10 +94,10 @@ class LazyCommands(Mapping[str, Any]):
     """The commands by name. A command's module is imported when the command is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        module = name.replace("-", "_")
-        function = getattr(import_module(f".{module}", __name__), f"{module}_cli")
+        from .errors import printed_errors
+
+        with printed_errors():
+            function = load(name)
 
         @wraps(function)
         def checked(**given: Any) -> None:
@@ -85,10 +115,10 @@ class LazyCommands(Mapping[str, Any]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(find_commands())
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(find_commands())
 
 
 class LazyGroup(TyperGroup):
@@ -99,7 +129,7 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, about(one)) for name, (one, *_) in find_commands().items()])
 
 
 app = typer.Typer(name="pll", cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, add_completion=False)

@@ -1,11 +1,8 @@
-"""Accuracies on minimal pairs, and the variants of a protein, as figures."""
+"""Accuracies on minimal pairs, as figures."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..arrays import FloatArray
 from ..visualize.plots import LINES, add_frame, new_figure
 from ..visualize.text import visible_text
 
@@ -61,28 +58,4 @@ def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]]) -> "Figure":
     axes.set_xticks(range(len(names)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_ylabel("accuracy in % (95 % interval)")
     add_frame(axes, "y")
-    return figure
-
-
-def plot_variants(sequence: str, residues: str, scores: FloatArray, offset: int, method: str) -> "Figure":
-    """Draw scores by site and residue, with a dot at the residue of the sequence.
-
-    scores (float array, shape (residues, sites)): NaN where there is none; such a field is grey.
-    offset (int): The number of the first site.
-    RAISES (ImportError): matplotlib is not installed.
-    """
-    n = len(sequence)
-    figure = new_figure(min(max(5.0, 1.6 + 0.13 * n), 40), 4.0)
-    axes = figure.subplots()
-    axes.set_facecolor("0.85")
-    # White is as probable as the residue of the sequence. Both sides have one scale.
-    most = max(float(np.nanmax(np.abs(scores))), 1e-6)
-    shown = axes.imshow(scores, aspect="auto", cmap="RdBu_r", vmin=-most, vmax=most, interpolation="nearest",
-                        extent=(offset - 0.5, offset + n - 0.5, len(residues) - 0.5, -0.5))  # fmt: skip
-    figure.colorbar(shown, ax=axes, label=f"score in nats ({method})", pad=0.02)
-    own = [(site + offset, residues.index(residue)) for site, residue in enumerate(sequence) if residue in residues]
-    axes.plot(*np.array(own).reshape(-1, 2).T, linestyle="none", marker="o", markersize=2, color="0.2")
-    axes.set_yticks(range(len(residues)), list(residues), fontsize=8)
-    axes.set_xlabel("residue number")
-    axes.set_ylabel("other residue")
     return figure

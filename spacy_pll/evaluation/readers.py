@@ -1,4 +1,4 @@
-"""The files of evaluations: rows of tables, n-best lists, and variants of a protein."""
+"""The files of evaluations: rows of tables, and n-best lists."""
 
 import json
 import re
@@ -21,7 +21,6 @@ from ..errors import InputError, NoColumnError
 from ..stream.contexts import Placed, separated
 from ..tables.rows import check_columns
 from .items import FILE
-from .variants import Variant
 
 P = ParamSpec("P")
 Read = TypeVar("Read")
@@ -97,63 +96,6 @@ def check_distinct(**columns: Sequence[str | None]) -> None:
                 where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"
                 raise InputError(f"{where} name the column {name!r} twice. Each column is one thing.")
             seen[name] = setting
-
-
-@of_folders
-def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
-    """Read variants of a protein from a table.
-
-    column (str): The column with the substitutions, such as A24G, or A24G:K30R for several; with pseudo-ppl also with
-        whole sequences.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
-    RAISES (InputError): A row cannot be read; the message gives the line.
-    """
-    found = [
-        Variant(get_text(row, place, column), {**of_file, **row}, place)
-        for _, place, row, of_file in rows_of(path, "variants", how)
-    ]
-    if not found:
-        raise InputError(f"There is no variant in {path!r}.")
-    return found
-
-
-def read_fasta(path: str) -> str:
-    """Read the only sequence of a FASTA file. RAISES (InputError): There are several, or see `read_sequences`."""
-    (first, *others) = read_sequences(path).items()
-    if others:
-        raise InputError(f"{path} has a second sequence, {others[0][0]!r:.60}.", "Give a file with one.")
-    return first[1]
-
-
-def read_sequences(path: str) -> dict[str, str]:
-    """Read a FASTA file. RETURNS: The sequences by name, which is what stands between > and white space.
-
-    RAISES (InputError): There is none, two have one name, or there is something else in it than capital letters; the
-        message gives the line.
-    """
-    if not Path(path).is_file():
-        raise InputError(f"There is no file {path!r}. Give a FASTA file.")
-    found, name = dict[str, str](), ""
-    lines = Path(path).read_text("utf-8-sig", errors="replace").split("\n")
-    for place, line in ((f"{path}, line {number}", line.rstrip()) for number, line in enumerate(lines, 1)):
-        if line.startswith(">"):
-            name = (line[1:].split() or [""])[0]
-            if name in found:
-                raise InputError(f"{place}: a second sequence with the name {name!r:.60}.", "Rename it.")
-            found[name] = ""
-        elif line and not found:
-            raise InputError(f"{place}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
-        elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
-            advice = "Write capital letters alone, without white space, gaps or a stop."
-            raise InputError(f"{place}: {wrong!r} is no residue.", advice)
-        elif line:
-            found[name] += line
-    if not found or not all(found.values()):
-        which = next((f" {name!r}" for name in found if not found[name]), "")
-        raise InputError(
-            f"There is no sequence{which} in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
-        )
-    return found
 
 
 def read_nbest(

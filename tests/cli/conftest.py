@@ -3,7 +3,6 @@
 import functools
 import inspect
 import re
-from importlib import import_module
 from typing import Any, NamedTuple, get_args
 
 import typer.testing
@@ -53,11 +52,10 @@ class Parameter(NamedTuple):
 @functools.cache
 def parameters_of(command):
     """All options and arguments of a command: what is tested with each of them holds for new ones, too."""
-    module = command.replace("-", "_")
-    function = getattr(import_module(f"spacy_pll.cli.{module}"), f"{module}_cli")
-    found = []
-    for one in spacy_pll.cli.LazyCommands()[command].params:
-        type_ = inspect.signature(function).parameters[one.name].annotation
+    made, found = spacy_pll.cli.LazyCommands()[command], []
+    types = inspect.signature(spacy_pll.cli.load(command)).parameters
+    for one in made.params:
+        type_ = types[one.name].annotation
         while inner := get_args(type_):
             type_ = inner[0]
         found.append(Parameter(one.name, type_, None if one.param_type_name == "argument" else one.opts[0], one))

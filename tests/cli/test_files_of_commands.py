@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spacy_pll.cli import COMMANDS, LazyCommands
+from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
 
 from .conftest import run
@@ -18,7 +18,7 @@ def test_each_command_that_reads_tables_has_the_options_for_them():
     for name in READERS:
         parameters = {parameter.name for parameter in LazyCommands()[name].params}
         assert vars(FileOptions()).keys() <= parameters, name
-    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(COMMANDS)
+    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(LazyCommands())
 
 
 @pytest.fixture

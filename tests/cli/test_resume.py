@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.cli import COMMANDS
+from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction import Predictor
 
 from ..conftest import write_jsonl
-from ..proteins import PROTEIN, save_protein_model
+from ..protein_models import PROTEIN, save_protein_model
 from .conftest import parameters_of, run
 
 ROWS = [
@@ -49,7 +49,7 @@ def call(tmp_path, monkeypatch, model_folder):
 
 
 def test_the_commands_that_go_on():
-    goes_on = {one for one in COMMANDS if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
+    goes_on = {one for one in LazyCommands() if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
     assert goes_on == {*OUTPUTS, "score"}
 
 

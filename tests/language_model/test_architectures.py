@@ -16,7 +16,7 @@ from spacy_pll.scoring.passes import Batch
 from spacy_pll.scoring.wordpieces import WORDS
 
 from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, build_transformer, get_tokenizer
-from ..proteins import ESM_2, PROTEIN, esm_tokenizer, spaced_tokenizer
+from ..protein_models import ESM_2, PROTEIN, esm_tokenizer, spaced_tokenizer
 from ..reference import load_model, log_probabilities, score, score_by_states
 from ..test_metrics import METRICS
 

@@ -22,10 +22,10 @@ from spacy_pll import Choice, Option, PipelineSettings, make_pipeline
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.evaluation.assays import Assay
+from spacy_pll.proteins.assays import Assay
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer, write_jsonl
-from ..proteins import PROTEIN, spaced_tokenizer
+from ..protein_models import PROTEIN, spaced_tokenizer
 
 TEXTS = [SENTENCES[0], SENTENCES[2], "", "The souvenir travels."]
 PAIRS = [("The souvenir travels.", "The souvenir travel."), ("It lost.", "It losts.")]

@@ -6,27 +6,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..cli import options
+from ..cli.options import OF_TOKENS, argument_options, file_options, pipeline_options
+from ..cli.terminal import TABLES, check_picture, check_resume, check_table, draw, is_of, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
-from ..evaluation.assays import (
-    LEVELS,
-    Assay,
-    divide_by_protein,
-    files_of,
-    mean_correlation,
-    read_assays,
-    score_assays,
-)
 from ..evaluation.intervals import Estimate
 from ..evaluation.kept_scores import KeptScores, digests
-from ..evaluation.readers import read_fasta, read_sequences, read_variants
-from ..evaluation.variants import NO_PICTURE, VariantScores, measured_effects, variants
 from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..visualize.text import Table, text_table
-from . import options
-from .options import OF_TOKENS, argument_options, file_options, pipeline_options
-from .terminal import TABLES, check_picture, check_resume, check_table, draw, is_of, save, say
+from .assays import LEVELS, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
+from .readers import read_fasta, read_sequences, read_variants
+from .variants import NO_PICTURE, VariantScores, measured_effects, variants
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")

@@ -12,11 +12,11 @@ from transformers import PreTrainedTokenizerFast
 
 from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.assays import Assay, score_assays
-from spacy_pll.evaluation.variants import AMINO_ACIDS
+from spacy_pll.proteins.assays import Assay, score_assays
+from spacy_pll.proteins.variants import AMINO_ACIDS
 
 from ..conftest import build_transformer
-from ..proteins import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
+from ..protein_models import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
 from ..reference import predict
 
 MUTANTS = ["M1A", "K2R:Q22A", "T3W:A4G:Y5F", "R21K", "A7A"]
@@ -228,8 +228,8 @@ def test_batches_do_not_depend_on_where_a_run_was_stopped(protein_models, monkey
     model = nlp.get_pipe("pll").model
     model.loaded = replace(model.load(), on_gpu=True)
     monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", (4, 32))
-    monkeypatch.setattr("spacy_pll.evaluation.residues.BATCH_SIZE", 4)
-    monkeypatch.setattr("spacy_pll.evaluation.residues.find_each", find_each)
+    monkeypatch.setattr("spacy_pll.proteins.residues.BATCH_SIZE", 4)
+    monkeypatch.setattr("spacy_pll.proteins.residues.find_each", find_each)
     variants(nlp, PROTEIN, [f"M1{residue}" for residue in "ACDEFGHIKLNPQR"], method="pseudo-ppl")
     assert sizes == [[4, 4, 4, 3], [4, 3]]
 

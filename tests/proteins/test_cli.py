@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from spacy_pll import make_pipeline, read_variants, variants
-from spacy_pll.evaluation import assays
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.kept_scores import KeptScores
 from spacy_pll.language_model import base
+from spacy_pll.proteins import assays
 
-from ..proteins import PROTEIN, save_protein_model
-from .conftest import run
+from ..cli.conftest import run
+from ..protein_models import PROTEIN, save_protein_model
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_said_with_its_line(folder, tmp_path):
 )
 def test_what_is_wrong_is_said_before_anything_is_scored(folder, tmp_path, monkeypatch, options, message):
     (tmp_path / "variants.csv").write_text("mutant,note,wt_marginals\nM1A:K2R,high,1\n")
-    monkeypatch.setattr("spacy_pll.evaluation.residues.answer", None)
+    monkeypatch.setattr("spacy_pll.proteins.residues.answer", None)
     result = run("variants", tmp_path / "variants.csv", "--model", folder, "--sequence", PROTEIN, *options, code=1)
     assert message in " ".join(result.stderr.split())
 

@@ -17,10 +17,11 @@ from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.records import get_text
 from ..errors import InputError
+from ..evaluation.intervals import Estimate
+from ..evaluation.kept_scores import KeptScores
+from ..evaluation.readers import rows_of
 from ..files import check_target, write_json
-from .intervals import Estimate
-from .kept_scores import KeptScores
-from .readers import read_variants, rows_of
+from .readers import read_variants
 from .variants import (
     Method,
     Variant,

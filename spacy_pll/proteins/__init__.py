@@ -1,0 +1,1 @@
+"""Variants of proteins, RNA and DNA: their scores, their files and pictures, and the command `pll variants`."""

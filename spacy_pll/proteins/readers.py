@@ -1,0 +1,66 @@
+"""The files of proteins: tables of variants, and sequences."""
+
+from pathlib import Path
+from typing import Any
+
+from ..corpus.records import get_text
+from ..errors import InputError
+from ..evaluation.readers import of_folders, rows_of
+from .variants import Variant
+
+
+@of_folders
+def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
+    """Read variants of a protein from a table.
+
+    column (str): The column with the substitutions, such as A24G, or A24G:K30R for several; with pseudo-ppl also with
+        whole sequences.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    RAISES (InputError): A row cannot be read; the message gives the line.
+    """
+    found = [
+        Variant(get_text(row, place, column), {**of_file, **row}, place)
+        for _, place, row, of_file in rows_of(path, "variants", how)
+    ]
+    if not found:
+        raise InputError(f"There is no variant in {path!r}.")
+    return found
+
+
+def read_fasta(path: str) -> str:
+    """Read the only sequence of a FASTA file. RAISES (InputError): There are several, or see `read_sequences`."""
+    (first, *others) = read_sequences(path).items()
+    if others:
+        raise InputError(f"{path} has a second sequence, {others[0][0]!r:.60}.", "Give a file with one.")
+    return first[1]
+
+
+def read_sequences(path: str) -> dict[str, str]:
+    """Read a FASTA file. RETURNS: The sequences by name, which is what stands between > and white space.
+
+    RAISES (InputError): There is none, two have one name, or there is something else in it than capital letters; the
+        message gives the line.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"There is no file {path!r}. Give a FASTA file.")
+    found, name = dict[str, str](), ""
+    lines = Path(path).read_text("utf-8-sig", errors="replace").split("\n")
+    for place, line in ((f"{path}, line {number}", line.rstrip()) for number, line in enumerate(lines, 1)):
+        if line.startswith(">"):
+            name = (line[1:].split() or [""])[0]
+            if name in found:
+                raise InputError(f"{place}: a second sequence with the name {name!r:.60}.", "Rename it.")
+            found[name] = ""
+        elif line and not found:
+            raise InputError(f"{place}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
+        elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
+            advice = "Write capital letters alone, without white space, gaps or a stop."
+            raise InputError(f"{place}: {wrong!r} is no residue.", advice)
+        elif line:
+            found[name] += line
+    if not found or not all(found.values()):
+        which = next((f" {name!r}" for name in found if not found[name]), "")
+        raise InputError(
+            f"There is no sequence{which} in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
+        )
+    return found
