@@ -1,8 +1,8 @@
 """What a model of proteins says at the sites of a sequence, and how probable it finds substitutions there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -115,20 +115,13 @@ class Residues:
     def context(
         self, sites: Sequence[int], start: int, masked: tuple[int, ...], changed: tuple[Substitution, ...]
     ) -> Context:
-        """What is read to answer questions about some sites (see `read_with`). The sites that are masked together are
-        its one word; otherwise, each of the sites is a word.
-        """
+        """What is read to answer questions about some sites: see `read_with`."""
         pieces, place = self.pieces, np.arange(start, start + self.size)
         ids = pieces.ids[place]
         for one in changed:
             ids[place == one.site] = self.ids[one.residue]
-        return Context(
-            np.concatenate([pieces.prefix, ids, pieces.suffix]),
-            first=len(pieces.prefix),
-            word=np.zeros_like(place) if masked else place - start,
-            scored=np.isin(place, sites),
-            to_score=np.isin(place, masked or sites),
-        )
+        read, together = np.concatenate([pieces.prefix, ids, pieces.suffix]), np.isin(place, masked) if masked else None
+        return Context.asking(read, len(pieces.prefix), np.isin(place, sites), together)
 
 
 def terms(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, str, int]]:
@@ -193,21 +186,16 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
         settings = replace(predictor.settings, mask_margin=None)
         predictor = Predictor(predictor.model, predictor.get_spans, settings, [unmasked])
         predictor.counts = residues.predictor.counts
-    alone = masks and predictor.settings.mask_margin is None  # whether each site has a row of its own
     most = max(1, loaded.ids_at_once // residues.size)  # rows
-    step, ids = most if alone else residues.size, list(residues.ids.values())
-    batch, rows = list[Context](), 0
-    for read, together in groupby(questions, residues.read_with):
-        sites = [one.site for one in together]
-        for some in minibatch(sites, step):
-            more = len(some) if alone else 1
-            if batch and rows + more > most:
-                yield predictor.log_probs(batch, ids).T
-                batch, rows = [], 0
-            batch.append(residues.context(some, *read))
-            rows += more
-    if batch:
-        yield predictor.log_probs(batch, ids).T
+    batches: Iterable[Iterable[Question]] = minibatch(questions, most)
+    if not masks or predictor.settings.mask_margin is not None:  # all sites that are read together share a row
+        together = ([*some] for _, some in groupby(questions, residues.read_with))
+        batches = map(chain.from_iterable, minibatch(together, most))
+    for batch in batches:
+        contexts = [
+            residues.context([one.site for one in some], *read) for read, some in groupby(batch, residues.read_with)
+        ]
+        yield predictor.log_probs(contexts, list(residues.ids.values())).T
 
 
 def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores, show: bool) -> FloatArray:

@@ -36,6 +36,18 @@ class Context:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @classmethod
+    def asking(cls, ids: IntArray, first: int, asked: BoolArray, masked: BoolArray | None = None) -> "Context":
+        """What is read to ask for some pieces under a metric that masks words.
+
+        asked, masked (bool arrays, shape (pieces,)): What is scored, and what is masked together, as one word, for each
+            of these. `masked` None: Each piece is a word.
+        """
+        apart = np.arange(len(asked))
+        if masked is None:
+            return cls(ids, first, apart, asked, asked)
+        return cls(ids, first, np.zeros_like(apart), asked, masked)
+
 
 @dataclass
 class Contexts:
