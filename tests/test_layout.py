@@ -20,6 +20,7 @@ OUTSIDE = "../" + "shared"
 TESTED_ELSEWHERE = {
     "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
     "cli.lm_eval": "test_lm_eval.py",
+    "corpus.columns": "corpus/test_formats.py",  # what a format can write
     "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
     "corpus.records": "corpus/test_readers.py",  # what readers give
     "corpus.scored_texts": "corpus/test_runs.py",

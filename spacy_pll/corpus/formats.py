@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from spacy.tokens import DocBin
 from ..files import to_csv, to_json, write_text
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
+from .columns import InputColumns, json_bytes
 from .decimals import Decimals
-from .inputs import InputColumns, json_bytes
 from .readers import FIELDS
 from .records import PARQUET
 from .scored_texts import ScoredText
@@ -28,7 +28,7 @@ class Format(ABC):
     commas (bool): Whether numbers have a decimal comma. Then ; stands between the columns of a .csv file.
     """
 
-    input_columns = InputColumns
+    input_columns: Any = InputColumns  # from the column of the texts
 
     def __init__(self, rows: TextRows, columns: Collection[str], has_errors: bool = False, commas: bool = False):
         self.commas = commas
@@ -41,7 +41,7 @@ class Format(ABC):
             yield from self.rows(text.number, text.doc, text.fields)
 
     @abstractmethod
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+    def encode(self, texts: Iterable[ScoredText]) -> bytes:
         """The contents of one part."""
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -52,8 +52,8 @@ class Format(ABC):
 class JsonLines(Format):
     """One JSON object per line."""
 
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        return b"".join(json_bytes(row) + b"\n" for row in self.rows_of(chain(*batches)))
+    def encode(self, texts: Iterable[ScoredText]) -> bytes:
+        return b"".join(json_bytes(row) + b"\n" for row in self.rows_of(texts))
 
 
 class CsvTable(Format):
@@ -61,8 +61,8 @@ class CsvTable(Format):
 
     delimiter = ","
 
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
-        rows = self.rows_of(chain(*batches))
+    def encode(self, texts: Iterable[ScoredText]) -> bytes:
+        rows = self.rows_of(texts)
         return self._encoded({name: _cell(value, self.commas) for name, value in row.items()} for row in rows)
 
     def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
@@ -114,21 +114,14 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
 
 
-class PackedColumns(InputColumns):
-    """Columns whose values docs keep."""
-
-    def encode(self, value: Any) -> object:
-        return srsly.msgpack_dumps(value)
-
-
 class SpacyDocs(Format):
     """spaCy's own format. A file is one compressed block, so all docs are in memory when the parts are joined."""
 
-    input_columns = PackedColumns
+    input_columns = partial(InputColumns, encode=srsly.msgpack_dumps)  # docs keep the values
 
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+    def encode(self, texts: Iterable[ScoredText]) -> bytes:
         docs = DocBin(store_user_data=True)
-        for text in chain(*batches):
+        for text in texts:
             if text.fields:
                 text.doc.user_data[FIELDS] = text.fields
             docs.add(text.doc)

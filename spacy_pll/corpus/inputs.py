@@ -1,16 +1,15 @@
 """What a run reads: the texts, and what is known of all of them before the first is scored."""
 
 import re
-import reprlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -18,14 +17,13 @@ from spacy.vocab import Vocab
 
 from ..component import get_scorer
 from ..errors import InputError
-from ..files import to_json
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import SHARED_ADVICE, between, in_blocks, own_and_shared
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
 from ..user_warnings import warn_user
-from .decimals import Decimals
+from .columns import InputColumns
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
 
@@ -121,54 +119,6 @@ class Input(FileOptions):
 # Of so many texts with other columns, nearly all are seldom one word. Where no spaces are written, sentences look so.
 MANY = 20
 SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]{1,25}")
-
-
-def json_bytes(value: Any) -> bytes:
-    """JSON in UTF-8."""
-    return to_json(value).encode("utf8")
-
-
-def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
-    """RAISES (InputError): The other columns of a text cannot be written by what writes values of the format."""
-    for name, value in fields.items():
-        try:
-            encode({name: value})
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(
-                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
-            ) from None
-
-
-@dataclass
-class InputColumns:
-    """The columns of an input, found and checked while it is read."""
-
-    typed: ClassVar = False  # whether they have types: the columns of a Parquet input then arrive as they are
-    column: str  # that of the texts
-    names: dict[str, None] = field(default_factory=dict)  # of the others that the texts have, in their order
-    declared: dict[str, None] = field(default_factory=dict)  # of those that tables name, which may have no text
-    decimals: Decimals = field(default_factory=Decimals)  # of their numbers
-
-    def encode(self, value: Any) -> object:
-        """Write a value as the format does."""
-        return json_bytes(value)
-
-    def declare(self, table: str, columns: Mapping[str, Any]) -> None:
-        """Note the columns that a table names, with their types."""
-        self.declared.update(dict.fromkeys(columns))
-
-    def add(self, record: Record) -> None:
-        """Note the columns of a text.
-
-        RAISES (InputError): The row of this text could not be written, or would lose a value of the input.
-        """
-        check_fields(record.fields, record.location, self.encode)
-        self.decimals.add(record.fields)
-        self.names.update(dict.fromkeys(record.fields))
-
-    def types(self) -> dict[str, Any]:
-        """The columns of the input, the texts first, with their types if the format has types, else None."""
-        return dict.fromkeys([self.column, *self.names, *self.declared])
 
 
 def checked_records(

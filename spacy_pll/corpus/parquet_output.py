@@ -4,16 +4,17 @@ Nothing imports this module before a file of this format is named.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError
 from ..files import to_json
+from ..prediction import batches_of
 from ..requirements import extra
 from ..tables.rows import TextRows
+from .columns import InputColumns, json_bytes
 from .formats import Format
-from .inputs import InputColumns, check_fields
 from .parquet import NESTED, WRITTEN_AS, arrow_type, common_type, is_text, type_of, values_type
 from .records import Record
 from .scored_texts import ScoredText
@@ -27,11 +28,17 @@ ROWS_PER_GROUP = 2**16
 BYTES_PER_GROUP = 2**25
 
 
+def _encode(fields: Mapping[str, Any]) -> bytes:
+    """Values of JSON. Those of a Parquet file, Arrow's scalars, stay as they are."""
+    return json_bytes({name: value for name, value in fields.items() if not isinstance(value, pa.Scalar)})
+
+
 @dataclass
 class TypedColumns(InputColumns):
     """The columns of an input with their types."""
 
     typed = True
+    encode: Callable[[Any], object] = _encode
     found: dict[str, tuple[pa.DataType, str]] = field(default_factory=dict)  # the types, and where they were found
 
     def declare(self, table: str, columns: Mapping[str, pa.DataType | None]) -> None:
@@ -42,15 +49,11 @@ class TypedColumns(InputColumns):
                 self._add(name, values_type(type_) if name == self.column else type_, table)
 
     def add(self, record: Record) -> None:
-        """Note the fields of a record. Those of a Parquet file are Arrow's scalars, whose types are known.
-
-        RAISES (InputError): A column has values of two types, or a value that has none.
-        """
-        self.names.update(dict.fromkeys(record.fields))
-        own = (item for item in record.fields.items() if item[0] != self.column)  # which a failed text may have
-        values = {name: value for name, value in own if not isinstance(value, pa.Scalar)}
-        check_fields(values, record.location)
-        for name, value in values.items():
+        """RAISES (InputError): A column has values of two types, or a value that has none."""
+        super().add(record)
+        for name, value in record.fields.items():
+            if name == self.column or isinstance(value, pa.Scalar):  # a failed text, or what a file has declared
+                continue
             try:
                 type_ = type_of(value)
             except TypeError:
@@ -92,8 +95,9 @@ class ParquetTable(Format):
         types = {**columns, **{name: arrow_type(own) for name, own in rows.types.items()}}
         self.schema = pa.schema([(name, types.get(name) or pa.string()) for name in self.header])
 
-    def encode(self, batches: list[list[ScoredText]]) -> bytes:
+    def encode(self, texts: Iterable[ScoredText]) -> bytes:
         """The contents of one part. Each batch is a row group, so the whole file does not depend on where parts end."""
+        batches = batches_of(texts, lambda text: text.ends_batch)
         return b"".join(self._encode(filter(len, map(self._table, batches))))
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:

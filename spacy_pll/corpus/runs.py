@@ -20,8 +20,9 @@ from ..span_getters import TEXT_SPAN
 from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
+from .columns import InputColumns
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
-from .inputs import Input, InputColumns, checked_records, read_all
+from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
 from .scored_texts import ScoredText, Scoring
 
@@ -97,7 +98,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done):
-                parts.write(output.encode(part), sum(map(len, part)), part[-1][-1].fingerprint)
+                parts.write(output.encode(part), len(part), part[-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
                 what = "some of its texts are not the same as at first"
                 if parts.done != total:
@@ -122,7 +123,7 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
     output = output_format(rows, columns.types(), run.scoring.skip_errors, columns.decimals.are_commas)
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
-            yield output.encode([[text]])
+            yield output.encode([text])
 
 
 def _records_and_columns(
@@ -149,24 +150,20 @@ def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields:
     }
 
 
-def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[list[ScoredText]]:
-    """The next texts, batch by batch, until there are enough of them, or of wordpieces, or some time has passed.
+def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[ScoredText]:
+    """The next texts, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
 
     n_done (int): The number of texts in the parts before.
     """
-    enough = min(n_done, TEXTS_PER_PART)
-    part, n_texts, n_pieces, end = list[list[ScoredText]](), 0, 0, time.monotonic() + SECONDS_PER_PART
-    batch: list[ScoredText] = []
+    part, n_pieces, end = list[ScoredText](), 0, time.monotonic() + SECONDS_PER_PART
     for text in texts:
-        batch.append(text)
-        n_texts, n_pieces = n_texts + 1, n_pieces + text.pieces
-        if text.ends_batch:
-            part.append(batch)
-            batch = []
-            if n_texts >= enough or n_pieces >= PIECES_PER_PART or time.monotonic() >= end:
-                break
+        part.append(text)
+        n_pieces += text.pieces
+        is_enough = len(part) >= min(n_done, TEXTS_PER_PART) or n_pieces >= PIECES_PER_PART
+        if text.ends_batch and (is_enough or time.monotonic() >= end):
+            break
     return part
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from ..compression import format_of, open_file
+from ..corpus.columns import check_fields
 from ..corpus.decoding import numbered_lines
-from ..corpus.inputs import check_fields
 from ..corpus.readers import SHEETS, check_format, list_files, read_json_lines, read_rows
 from ..corpus.records import PARQUET, ReadOptions, get_text
 from ..errors import InputError, NoColumnError

@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
+from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
     CsvTable,
@@ -21,7 +22,6 @@ from spacy_pll.corpus.formats import (
     SpacyDocs,
     TsvTable,
 )
-from spacy_pll.corpus.inputs import check_fields
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.corpus.runs import find_format
@@ -52,7 +52,7 @@ def scored():
 
 def whole_file(output, scored):
     """The bytes of the file if each text is a part of its own."""
-    parts = [output.encode([[text]]) for text in scored]
+    parts = [output.encode([text]) for text in scored]
     return b"".join(output.merge(parts))
 
 

@@ -159,7 +159,7 @@ def scored():
 
 def whole_file(output, texts):
     """The file if each text is a part of its own."""
-    parts = [output.encode([[text]]) for text in texts]
+    parts = [output.encode([text]) for text in texts]
     return pq.ParquetFile(io.BytesIO(b"".join(output.merge(parts))))
 
 
@@ -214,7 +214,7 @@ def test_a_whole_number_that_no_float_holds_is_not_rounded(scored, value):
     type_ = pa.list_(DOUBLE) if isinstance(value, list) else DOUBLE
     types = {"text": pa.string(), "n": type_}
     with pytest.raises(InputError, match="'n' is no .*double.*: Integer value 9007199254740993 "):
-        ParquetTable(TextRows("text", NAMES), types).encode([scored([{"n": value}])])
+        ParquetTable(TextRows("text", NAMES), types).encode(scored([{"n": value}]))
 
 
 @pytest.mark.parametrize("value", [nested(90), {"a": [2**70, 0.5, None], "b": {}}, ("é",), []])
@@ -245,7 +245,7 @@ def test_parts_become_row_groups_of_a_size(scored, monkeypatch):
 def test_merging_holds_no_more_than_a_row_group(scored, monkeypatch):
     monkeypatch.setattr(parquet_output, "ROWS_PER_GROUP", 1)
     output = ParquetTable(TextRows("text", NAMES), {"text": pa.string()})
-    parts = [output.encode([[text]]) for text in scored([{}, {}, {}])]
+    parts = [output.encode([text]) for text in scored([{}, {}, {}])]
     read = []
     blocks = output.merge(read.append(n) or part for n, part in enumerate(parts))
     next(blocks)

@@ -14,7 +14,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
-from spacy_pll.corpus.inputs import Input, InputColumns, checked_records, read_all
+from spacy_pll.corpus.columns import InputColumns
+from spacy_pll.corpus.inputs import Input, checked_records, read_all
 from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
