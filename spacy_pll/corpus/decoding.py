@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from ..errors import InputError
 from ..files import to_json
-from .records import ReadOptions, or_skip
+from .records import ReadOptions, RowError
 
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
 # What stands in Windows' encodings where others have control characters, such as quotation marks and dashes.
@@ -52,9 +52,8 @@ def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator
         if used == "utf-8-sig":
             advice = f"If it is {guess}, convert the file: iconv -f {guess} -t utf-8 FILE > NEW. Or give "
             advice += f"`encoding={guess!r}`."
-        problem = InputError(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice)
-        is_line = isinstance(error, UnicodeEncodeError) and options.skip_errors is False
-        raise or_skip(problem) if is_line else problem from None
+        kind = RowError if isinstance(error, UnicodeEncodeError) else InputError
+        raise kind(f"{name}, {where}: not valid {encoding.upper()} ({why}).", advice) from None
     finally:
         with suppress(ValueError):  # the file is closed
             lines.detach()  # it would close the file, which may be standard input

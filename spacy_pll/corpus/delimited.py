@@ -36,7 +36,7 @@ class Fault(list[str]):
 
 def read_cells(lines: Iterator[str], name: str, options: ReadOptions, usual: str) -> Iterator[Cells]:
     """The rows of a table, the header among them. Blank lines are skipped, and so are rows of empty cells at the end,
-    which spreadsheets leave there. If it is a choice to skip errors, a faulty row that ends with its line is a `Fault`.
+    which spreadsheets leave there. A faulty row that ends with its line is a `Fault`.
 
     lines (Iterator[str]): With their ends, "\\n", "\\r\\n" or "\\r".
     usual (str): The delimiter of files of this format.
@@ -125,9 +125,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _parsed(
-    lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0, skip: bool | None = None
+    lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0, skip: bool = False
 ) -> Iterator[Cells]:
-    """before (int): How many lines of the file come before these. skip (Optional[bool]): None: no row is a `Fault`."""
+    """before (int): How many lines of the file come before these."""
     line = ""
     mode: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
     rows = csv.reader((line := one for one in lines), delimiter=delimiter, quoting=mode, strict=True)
@@ -138,7 +138,7 @@ def _parsed(
         except csv.Error as error:
             found = _fault(error, f"{name}, line {before + rows.line_num}")
             is_whole = line.count('"') % 2 == 0 or quoting == "none" or "end of data" in str(error)
-            if skip is None or rows.line_num > start + 1 or not is_whole:
+            if rows.line_num > start + 1 or not is_whole:
                 raise _unskipped(found, skip) from None
             row = Fault(line.rstrip("\r\n"), found)
         if row is None:
@@ -159,7 +159,7 @@ def _fault(error: csv.Error, place: str) -> InputError:
     )
 
 
-def _unskipped(error: InputError, skip: bool | None) -> InputError:
+def _unskipped(error: InputError, skip: bool) -> InputError:
     told = " A fault of quoting is not skipped where it is not clear in which line its row ends." if skip else ""
     return InputError(error.problem, f"{error.advice}{told}".strip())
 
@@ -228,6 +228,8 @@ def _fit(
     quoted = re.compile(rf'(?:^|(?<={mark}))"([^"]*(?:""[^"]*)*)"(?={mark}|\r?\n?\Z)')
     try:
         for number, cells in _parsed(kept(), name, delimiter, quoting, before):
+            if isinstance(cells, Fault):
+                raise cells.error
             header = header or cells
             check_width(cells, header, f"{name}, line {number}")
             # A pair of quotation marks within a quoted cell, an empty quoted cell and a quoted header are how programs

@@ -25,7 +25,7 @@ from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .columns import InputColumns
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Missing, Record, get_text, or_skip
+from .records import STANDARD_STREAM, FileOptions, Missing, Record, RowError, get_text
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,23 @@ class Input(FileOptions):
         options (Any): The others of `ReadOptions`: `typed`, `skip_errors`, `found`.
         RAISES (InputError): A line cannot be read.
         """
-        total = sha256()
-        for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
-            # The strings of a doc have no order.
-            text: str = repr(record.text.to_bytes(exclude=["strings"])) if isinstance(record.text, Doc) else record.text
-            text = text or record.in_place
-            total.update(repr((text, record.fields)).encode("utf8", "surrogatepass"))
-            record = record._replace(fingerprint=total.copy().hexdigest()[:16])
-            try:
-                record = self._in_place(record)
-            except InputError as error:
-                if not options.get("skip_errors"):
-                    raise or_skip(error) from None
-                record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
-            yield record
+        total, skips = sha256(), options.get("skip_errors")
+        try:
+            for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
+                # The strings of a doc have no order.
+                text = record.text if isinstance(record.text, str) else repr(record.text.to_bytes(exclude=["strings"]))
+                total.update(repr((text or record.in_place, record.fields)).encode("utf8", "surrogatepass"))
+                record = record._replace(fingerprint=total.copy().hexdigest()[:16])
+                try:
+                    record = self._in_place(record)
+                except InputError as error:
+                    if not skips:
+                        raise RowError(error.problem, error.advice) from None
+                    record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
+                yield record
+        except RowError as error:
+            advice = f"{error.advice} To leave its scores out, give `skip_errors=True`."
+            raise InputError(error.problem, advice.strip()) from None
 
     @property
     def has_sides(self) -> bool:

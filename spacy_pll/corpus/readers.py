@@ -27,9 +27,9 @@ from .records import (
     ReadOptions,
     Record,
     Row,
+    RowError,
     Unreadable,
     get_text,
-    or_skip,
     warn_of_missing,
 )
 from .txt_tables import watched
@@ -157,7 +157,7 @@ def _read_txt_rows(file: IO[bytes], name: str, options: ReadOptions) -> Iterator
 def _in_place_of_row(error: InputError, location: str, value: Any, options: ReadOptions) -> Row:
     """What is read where a row cannot be. RAISES (InputError): Errors are not skipped."""
     if not options.skip_errors:
-        raise or_skip(error) if options.skip_errors is False else error from None
+        raise RowError(error.problem, error.advice) from None
     assert options.column is not None
     return location, {options.column: Unreadable(value, error.problem.removeprefix(f"{location}: "))}
 
@@ -343,7 +343,7 @@ def _read_texts(
             row.pop(column, None)
         except InputError as error:
             if not isinstance(found, Missing) and not options.skip_errors:
-                raise or_skip(error) if options.skip_errors is False and is_there else error from None
+                raise RowError(error.problem, error.advice) if is_there else error from None
             problem = error.problem.removeprefix(f"{location}: ")
             if isinstance(found, Missing):
                 in_place = str(row.pop(column))

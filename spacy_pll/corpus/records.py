@@ -34,6 +34,10 @@ class Record(NamedTuple):
     in_place: str = ""  # what stands there instead, such as NA
 
 
+class RowError(InputError):
+    """A row has no text that can be read, which `skip_errors` would skip."""
+
+
 class Missing(str):
     """A cell of a table that stands for a value that is not there, such as NA."""
 
@@ -127,14 +131,9 @@ class ReadOptions(FileOptions):
     column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
     typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
-    skip_errors: bool | None = None  # where there is no text in a row, the record says so; None: that is no choice
+    skip_errors: bool = False  # where there is no text in a row, the record says so
     # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
     found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
-
-
-def or_skip(error: InputError) -> InputError:
-    """An error of a text, in whose place there may be a row without scores."""
-    return InputError(error.problem, f"{error.advice} To leave its scores out, give `skip_errors=True`.".strip())
 
 
 def get_text(row: dict[str, Any], location: str, column: str, setting: str | None = "`column`") -> str:

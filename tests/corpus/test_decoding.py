@@ -4,8 +4,10 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.vocab import Vocab
 
 from spacy_pll.corpus.decoding import writable
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records
 from spacy_pll.errors import InputError
 
@@ -61,7 +63,7 @@ def test_a_line_with_a_byte_that_is_not_valid_is_skipped_on_request(tmp_path, na
     with pytest.raises(InputError, match=f"{rest}: not valid UTF-8 .*0xff"):
         list(read_records(str(tmp_path / name)))
     with pytest.raises(InputError, match=f"{rest}: not valid UTF-8 .* give `skip_errors=True`"):
-        list(read_records(str(tmp_path / name), skip_errors=False))
+        list(Input(str(tmp_path / name)).records(Vocab()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         one, bad, two = read_records(str(tmp_path / name), skip_errors=True)

@@ -5,7 +5,9 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.vocab import Vocab
 
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.choice_readers import read_choices
@@ -145,7 +147,7 @@ def test_a_fault_of_quoting_is_skipped_where_the_row_ends_with_its_line(tmp_path
     assert faulty.location.endswith(f"line {4 if is_last else 3}") and faulty.fields == {"text": [line]}
     assert faulty.problem.startswith(("a cell begins with", "a carriage return"))
     with pytest.raises(InputError, match="line .*: a c.* give `skip_errors=True`"):
-        list(read_records(str(tmp_path / f"a{ending}"), skip_errors=False))
+        list(Input(str(tmp_path / f"a{ending}")).records(Vocab()))
     with pytest.raises(InputError) as raised:
         list(read_rows(tmp_path / f"a{ending}"))
     assert "skip" not in str(raised.value)

@@ -14,6 +14,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from spacy_pll.compression import TEXT_FORMATS
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import list_files, read_records, read_rows, read_texts
 from spacy_pll.corpus.records import Record
 from spacy_pll.errors import InputError
@@ -419,7 +420,7 @@ def test_lines_of_a_json_file_whose_first_is_damaged(tmp_path, line):
     assert first.problem and first.location.endswith("line 1") and first.fields == {"text": line}
     assert second.text == "Two."
     with pytest.raises(InputError, match="line 1: .* give `skip_errors=True`"):
-        list(read_records(str(tmp_path / "a.json"), skip_errors=False))
+        list(Input(str(tmp_path / "a.json")).records(Vocab()))
 
 
 @pytest.mark.parametrize("head", ['{"data": [', '{"n": 1, "data":\n[', '[{"text": "One."},'])
