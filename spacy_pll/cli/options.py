@@ -121,13 +121,12 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
 
 
 def argument_options(
-    place: str, function: Callable[..., Any], *names: str, **more: dict[str, Any]
+    place: str, source: Any, *names: str, note: str = "", make: Callable[..., Any] = dict, **more: dict[str, Any]
 ) -> Callable[[Command], Command]:
-    """Give a command the options for some arguments of a function in place of its parameter `place`, a dictionary.
-
-    more (Dict[str, Any]): What an option has besides its help.
+    """Give a command the options for arguments of a function, or fields of a dataclass, in place of its parameter
+    `place`: see `described_options` and `options_in_place`.
     """
-    return options_in_place(place, *fields_of(function), described_options(function, names, more=more), dict)
+    return options_in_place(place, *fields_of(source), described_options(source, names, note, more), make)
 
 
 def described_options(
@@ -175,18 +174,6 @@ def fields_of(settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: one.annotation for name, one in parameters.items()}, {n: one.default for n, one in parameters.items()}
 
 
-FILES = described_options(FileOptions)
-
-
-def file_options(command: Command) -> Command:
-    """Give a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary."""
-
-    def checked(**given: Any) -> dict[str, Any]:
-        return FileOptions(**given).of_files
-
-    return options_in_place("how", *fields_of(FileOptions), FILES, checked)(command)
-
-
 def options_in_place(
     place: str,
     types: Mapping[str, Any],
@@ -229,3 +216,8 @@ def options_in_place(
         return with_settings
 
     return decorate
+
+
+FILES = described_options(FileOptions)
+# Gives a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary.
+file_options = argument_options("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)

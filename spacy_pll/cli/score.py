@@ -21,6 +21,7 @@ from ..tables.words import WordTable
 from . import options
 from .options import (
     INPUT_HELP,
+    argument_options,
     described_options,
     fields_of,
     one_of,
@@ -47,15 +48,13 @@ OF_OUTPUT: dict[str, Any] = {
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
     ),
 }
-OF_SCORING = described_options(Scoring, ["max_length", "shared_pieces", "skip_errors"])
-OF_WORDS = described_options(WordTable, note=FOR_WORDS)
 
 
 @pipeline_options()
-@options_in_place("words_table", *fields_of(WordTable), OF_WORDS, WordTable)
+@argument_options("words_table", WordTable, note=FOR_WORDS, make=WordTable)
 @options_in_place("of_input", *fields_of(Input), OF_INPUT, dict)
 @options_in_place("of_output", *fields_of(Run), OF_OUTPUT, dict)
-@options_in_place("of_scoring", *fields_of(Scoring), OF_SCORING, dict)
+@argument_options("of_scoring", Scoring, "max_length", "shared_pieces", "skip_errors")
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
