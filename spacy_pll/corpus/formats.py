@@ -62,14 +62,11 @@ class CsvTable(Format):
     delimiter = ","
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
-        rows = self.rows_of(texts)
-        return self._encoded({name: _cell(value, self.commas) for name, value in row.items()} for row in rows)
-
-    def _encoded(self, rows: Iterable[dict[str, Any]]) -> bytes:
-        return to_csv(rows, self.header, _between(self.delimiter, self.commas)).encode("utf8")
+        return _to_csv(self.rows_of(texts), self.header, self.delimiter, self.commas).encode("utf8")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        yield self._encoded([dict(zip(self.header, self.header))])
+        names = dict(zip(self.header, self.header))
+        yield _to_csv([names], self.header, self.delimiter, self.commas).encode("utf8")
         yield from parts
 
 
@@ -79,12 +76,13 @@ class TsvTable(CsvTable):
     delimiter = "\t"
 
 
-def _between(delimiter: str, commas: bool) -> str:
-    """What stands between columns, if numbers have a decimal comma or not."""
-    return ";" if commas and delimiter == "," else delimiter
+def _to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str, commas: bool) -> str:
+    """commas (bool): Whether numbers have a decimal comma. Then ; stands between columns in place of a comma."""
+    cells = ({name: _cell(value, commas) for name, value in row.items()} for row in rows)
+    return to_csv(cells, columns, ";" if commas and delimiter == "," else delimiter)
 
 
-def _cell(value: Any, commas: bool = False) -> Any:
+def _cell(value: Any, commas: bool) -> Any:
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         return " ".join(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -108,10 +106,8 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         decimals = Decimals()
         for row in rows:
             decimals.add(row)
-        commas = decimals.are_commas
-        cells = [{name: _cell(value, commas) for name, value in row.items()} for row in rows]
-        delimiter = _between("\t" if path.suffix == ".tsv" else ",", commas)
-        write_text(path, [to_csv([dict(zip(columns, columns)), *cells], columns, delimiter)])
+        delimiter, names = "\t" if path.suffix == ".tsv" else ",", dict(zip(columns, columns))
+        write_text(path, [_to_csv([names, *rows], columns, delimiter, decimals.are_commas)])
 
 
 class SpacyDocs(Format):

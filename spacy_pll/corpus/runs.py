@@ -18,7 +18,7 @@ from ..files import check_apart, check_target, file_digest
 from ..pipelines import describe_scorer, make_pipeline
 from ..span_getters import TEXT_SPAN
 from ..stream.parts import ResumableOutput
-from ..tables.rows import Level, TextRows, TokenRows
+from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
@@ -63,7 +63,9 @@ class Run:
         scorer = get_scorer(nlp)
         shared = self.input.column, scorer.names, scorer.settings
         if self.table != "words":
-            return ROWS_OF[self.table](*shared, self.normalise, unigrams_for(nlp, self.normalise, self.unigrams))
+            unigrams = unigrams_for(nlp, self.normalise, self.unigrams)
+            is_plain = self.table == "tokens" or not self.normalise
+            return ROWS_OF[self.table](*shared) if is_plain else NormalisedRows(*shared, self.normalise, unigrams)
         has_sents = any("token.is_sent_start" in nlp.get_pipe_meta(name).assigns for name in nlp.pipe_names)
         return WordRows(*shared, table=self.words, lang=str(nlp.lang), has_sents=has_sents)
 

@@ -77,28 +77,40 @@ class TextRows:
     column: str
     names: Names
     settings: ScoringSettings = ScoringSettings()
-    methods: Sequence[str] = ()  # of `normalise`, each with a column for each metric
-    unigrams: Unigrams | None = None  # for these
     keep_pieces: ClassVar = False
     first: ClassVar[Sequence[str]] = ()  # the columns before that of the texts
 
     @property
     def types(self) -> dict[str, Any]:
         """The columns that scoring adds, with the Python types of their values. Each may be None."""
-        return {**columns(self.names, self.settings, "texts"), **dict.fromkeys(self.normalised, float)}
-
-    @property
-    def normalised(self) -> dict[str, tuple[str, str]]:
-        """The metric and the method of each column of normalised scores, such as "pll_word_l2r_slor"."""
-        metrics = self.names.metrics.items()
-        return {f"{name}_{method}": (metric, method) for metric, name in metrics for method in self.methods}
+        return columns(self.names, self.settings, "texts")
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         scores = {name: doc._.get(name) for name in columns(self.names, self.settings, "texts")}
-        for column, (metric, method) in self.normalised.items():
-            scored, how = scores[self.names.pieces], {"metric": metric, "attr": self.names.score}
-            scores[column] = normalise(doc, method, self.unigrams, **how) if scored else None
         yield {self.column: doc.text, **fields, **scores}
+
+
+@dataclass(frozen=True)
+class NormalisedRows(TextRows):
+    """The same with normalised scores: for each metric and method a column, such as "pll_word_l2r_slor"."""
+
+    methods: Sequence[str] = ()  # of `normalise`
+    unigrams: Unigrams | None = None  # for these
+
+    @property
+    def types(self) -> dict[str, Any]:
+        return super().types | {
+            f"{name}_{method}": float for name in self.names.metrics.values() for method in self.methods
+        }
+
+    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for row in super().__call__(number, doc, fields):
+            for metric, name in self.names.metrics.items():
+                for method in self.methods:
+                    how = {"metric": metric, "attr": self.names.score}
+                    value = normalise(doc, method, self.unigrams, **how) if row[self.names.pieces] else None
+                    row[f"{name}_{method}"] = value
+            yield row
 
 
 class TokenRows(TextRows):
