@@ -94,10 +94,13 @@ class LazyCommands(Mapping[str, Any]):
     """The commands by name. A command's module is imported when the command is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        from .errors import printed_errors
-
-        with printed_errors():
+        try:
             function = load(name)
+        except PLLError as error:
+            from .errors import printed_errors
+
+            with printed_errors():
+                raise error
 
         @wraps(function)
         def checked(**given: Any) -> None:

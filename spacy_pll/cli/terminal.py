@@ -44,7 +44,7 @@ def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load:
     given (Mapping[str, Any]): The options of the command.
     load (float): How many threads want a core, on average.
     """
-    takes_all = given.get("threads", 1) is None and given.get("n_process", 1) == 1 and given["gpu_id"] < 0
+    takes_all = given.get("threads", 1) is None and given.get("n_process", 1) == 1 and given.get("gpu_id", 0) < 0
     if not takes_all or "OMP_NUM_THREADS" in environment or not load >= cores > 1:
         return None
     return (
