@@ -139,9 +139,9 @@ def checked_records(
     added = [*rows.types, *([ERROR] if skip_errors else [])]
     check_columns([source.column], added, source.path, rows.names)
     records = source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors)
-    if source.has_sides and not (skip_errors or shared_pieces):
-        records = _apart(nlp, records)
-    for record in records:
+    for record, fault in with_faults(nlp, records, looks=source.has_sides and not (skip_errors or shared_pieces)):
+        if fault:
+            raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
         check_columns(record.fields.keys() - columns.names.keys(), added, record.location, rows.names)
         columns.add(record)
         if needs_spans and isinstance(record.text, str):
@@ -158,14 +158,6 @@ def checked_records(
             )
         yield record
     check_columns(columns.declared, added, source.path, rows.names)  # those of tables without a text
-
-
-def _apart(nlp: Language, records: Iterable[Record]) -> Iterator[Record]:
-    """The records. RAISES (InputError): A text shares a wordpiece with its context."""
-    for record, fault in with_faults(nlp, records):
-        if fault:
-            raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
-        yield record
 
 
 def _needs_spans(nlp: Language, rows: TextRows) -> str:
@@ -206,8 +198,11 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
     return f"the text has {len(text):,} characters, and at most {nlp.max_length:,} are read"
 
 
-def with_faults(nlp: Language, records: Iterable[Record]) -> Iterator[tuple[Record, str | None]]:
-    """Each record, and what is wrong if its text shares a wordpiece with its context."""
+def with_faults(nlp: Language, records: Iterable[Record], looks: bool) -> Iterator[tuple[Record, str | None]]:
+    """Each record, and what is wrong if its text shares a wordpiece with its context. looks (bool): If that matters."""
+    if not looks:
+        yield from ((record, None) for record in records)
+        return
     for block in in_blocks(records):
         beside = [not record.problem and record.sides or ("", "") for record in block]
         places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]

@@ -64,8 +64,7 @@ class Scoring:
         waiting = deque[Record]()  # those that are being scored
 
         def texts() -> Iterator[str | Doc]:
-            looks = self.skip_errors and not self.shared_pieces
-            for record, fault in with_faults(nlp, records) if looks else ((record, None) for record in records):
+            for record, fault in with_faults(nlp, records, looks=self.skip_errors and not self.shared_pieces):
                 if fault:
                     record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)
