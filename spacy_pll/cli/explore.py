@@ -1,21 +1,24 @@
 """`pll explore`: a local page to try out texts, models and metrics."""
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
 
+from ..explorer import MAX_CHARACTERS
 from ..pipelines import PipelineSettings
 from ..requirements import extra
+from ..user_warnings import warn_user
 from .options import OF_TOKENS, pipeline_options
 
-# Nothing is sent anywhere, no other computer can open the page, and no question is asked when Streamlit starts for the
-# first time. Its own files are not watched for changes, since nobody edits them.
+# Nothing is sent anywhere, and no question is asked when Streamlit starts for the first time. Its own files are not
+# watched for changes, since nobody edits them.
 STREAMLIT = {
     "browser.gatherUsageStats": "false",
-    "server.address": "localhost",
     "server.showEmailPrompt": "false",
     "server.fileWatcherType": "none",
     "client.toolbarMode": "minimal",
@@ -31,6 +34,16 @@ def explore_cli(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]")
     ] = None,
+    address: Annotated[
+        str,
+        typer.Option(
+            help="The address at which the page listens. With this computer's address in a network, others there can "
+            "open the page; 0.0.0.0: all its addresses. The model cannot be changed then."
+        ),
+    ] = "localhost",
+    max_characters: Annotated[
+        int, typer.Option(min=1, help="How many characters the page scores at once.")
+    ] = MAX_CHARACTERS,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
 ) -> None:
     """Open a local page to try out texts, models and metrics.
@@ -40,10 +53,21 @@ def explore_cli(
     """
     with extra("explore", "The explorer needs Streamlit"):
         from streamlit.web.cli import main
-    options = {**STREAMLIT, "server.headless": str(headless).lower()}
+    local = address == "localhost"
+    options = {**STREAMLIT, "server.headless": str(headless).lower(), "server.address": address}
+    with suppress(ValueError):
+        local = (ip := ip_address(address)).is_loopback
+        if ip.is_unspecified:  # it is no address for a browser, and Streamlit would ask a web page for a better one
+            options["browser.serverAddress"] = "localhost"
+    if not local:
+        warn_user(
+            f"Whoever reaches this computer at {address} can have it score texts. There is no password: do this in a "
+            "network that you trust, and end it with Ctrl+C."
+        )
     if port is not None:
         options["server.port"] = str(port)
     script = str(files("spacy_pll.explorer") / "app.py")
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    start = json.dumps(asdict(settings.changed(alternatives=alternatives)))
-    main(["run", script, *arguments, "--", start], standalone_mode=False)
+    start = asdict(settings.changed(alternatives=alternatives))
+    page = {"start": start, "max_characters": max_characters, "any_model": local}
+    main(["run", script, *arguments, "--", json.dumps(page)], standalone_mode=False)

@@ -1,38 +1,37 @@
 """The page of the explorer, a script for Streamlit: the model and its settings at the side, and a tab for each task.
 
-Its argument is a JSON object with the `PipelineSettings` to begin with.
+Its argument is a JSON object with the arguments of `show_page`.
 """
 
 import json
 import math
 import re
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from threading import RLock
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 from spacy.language import Language
+from spacy.tokens import Doc
 
 # A script has no package to import from relatively.
 from spacy_pll.analysis.comparison import compare
-from spacy_pll.analysis.continuations import score_continuations
-from spacy_pll.component import get_scorer
+from spacy_pll.analysis.continuations import Continuation, score_continuations
 from spacy_pll.errors import shown_errors, spell
-from spacy_pll.metrics import pll_metrics
-from spacy_pll.pipelines import SETTINGS, PipelineSettings, make_pipeline
+from spacy_pll.explorer import MAX_CHARACTERS
+from spacy_pll.explorer.sharing import SharedPipeline
+from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings, describe_settings
 from spacy_pll.tables.dataframe import to_dataframe
 from spacy_pll.visualize import render, render_comparison, render_continuations
-from spacy_pll.visualize.text import approximation, count_pieces
+from spacy_pll.visualize.text import count_pieces
 
 ABOUT = (
     "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
-    "logarithms. The closer to 0, the more likely. All texts stay on this computer."
+    "logarithms. The closer to 0, the more likely. Texts go no further than the computer that runs this page."
 )
 HELP = describe_settings(PipelineSettings) | describe_settings(ScoringSettings)
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
@@ -40,7 +39,7 @@ VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabine
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
 CHOICES = ("metrics of ", "words of ", "compared")  # how the keys begin of fields that are there only with a model
-SHARED = "Shared wordpieces"
+SHARED, BUILTIN_NAME = "Shared wordpieces", "built-in English model"
 # The fields of the settings that messages name.
 FIELDS = {"model": "Model", "lang": "Language", "metrics": "Metrics", "words": "Words", "shared_pieces": SHARED}
 # How columns of numbers are written; the texts of a table are not.
@@ -50,55 +49,30 @@ COLUMN_CONFIG: dict[str, Any] = {
     ),
     "text": st.column_config.Column(width="large"),
 }
-
-
-class SharedPipeline:
-    """A pipeline whose model serves other metrics and units of words, too.
-
-    Streamlit runs each open page in a thread of its own, and spaCy's pipelines are not made for several threads. So
-    only one page uses the pipeline at a time.
-    """
-
-    def __init__(self, settings: PipelineSettings):
-        self._nlp = make_pipeline(settings, keep_pieces=True, distribution=True)
-        self._lock = RLock()
-        scorer = get_scorer(self._nlp)
-        used = scorer.settings
-        self.metrics, self.words, self.attr = list(used.metrics), used.words, scorer.attr
-        self.approximate = approximation([used])
-
-    def list_metrics(self) -> list[str]:
-        """The metrics that the model can compute, beginning with those that the pipeline has."""
-        served = list(self.metrics)
-        for name in pll_metrics.get_all():
-            with suppress(ValueError):
-                get_scorer(self._nlp).model.check_metrics([name])
-                served.append(name)
-        return list(dict.fromkeys(served))
-
-    @contextmanager
-    def use(self, settings: PipelineSettings) -> Iterator[Language]:
-        """The pipeline with the metrics and unit of words of some settings, for as long as the context lasts."""
-        changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
-        with self._lock:
-            yield make_pipeline(self._nlp, **changes)
-
-
 Chosen = tuple[SharedPipeline, PipelineSettings]
 
 # The page
 
 
-def show_page(start: PipelineSettings) -> None:
-    """Show the page, which begins with these settings. Streamlit calls this whenever something on the page changes."""
+def show_page(
+    start: Mapping[str, Any] = {},
+    max_characters: int = MAX_CHARACTERS,
+    any_model: bool = True,  # noqa: B006
+) -> None:
+    """Show the page. Streamlit calls this whenever something on the page changes.
+
+    start: The `PipelineSettings` with which it begins.
+    max_characters (int): How much it scores at once.
+    any_model (bool): Another model can be chosen. Otherwise strangers may see the page.
+    """
     st.set_page_config("spacy-pll explorer", layout="wide")
     st.header("spacy-pll explorer")
-    st.caption(ABOUT)
+    st.markdown(ABOUT)
     with st.sidebar:
-        settings = choose_model(start)
+        settings = choose_model(PipelineSettings(**start), any_model)
     chosen: Chosen | None = None
     with shown_errors(show_error):
-        pipeline = load_pipeline(settings)
+        pipeline = load_pipeline(settings, max_characters)
         with st.sidebar:
             chosen = pipeline, choose_scores(settings, pipeline)
     # The fields are there in any case: a browser loses what was typed, and not sent, in one that goes.
@@ -109,18 +83,21 @@ def show_page(start: PipelineSettings) -> None:
         keep_choices()
 
 
-def choose_model(start: PipelineSettings) -> PipelineSettings:
-    """The fields for the model and the language."""
+def choose_model(start: PipelineSettings, any_model: bool) -> PipelineSettings:
+    """The fields for the model and the language, if they can be changed."""
+    if not any_model:
+        st.text(f"Model: {start.model or BUILTIN_NAME}\nLanguage: {start.lang}")
+        return start
     about = HELP["model"].replace("None:", "Empty:")
-    model = st.text_input("Model", start.model or "", key="model", placeholder="built-in English model", help=about)
+    model = st.text_input("Model", start.model or "", key="model", placeholder=BUILTIN_NAME, help=about)
     lang = st.text_input("Language", start.lang, key="lang", help=HELP["lang"])
     return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the model …")
-def load_pipeline(settings: PipelineSettings) -> SharedPipeline:
+def load_pipeline(settings: PipelineSettings, max_characters: int) -> SharedPipeline:
     """A pipeline, which is loaded once and then used by all open pages."""
-    return SharedPipeline(settings)
+    return SharedPipeline(settings, max_characters)
 
 
 def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> PipelineSettings:
@@ -154,7 +131,8 @@ def score_view(chosen: Chosen | None) -> None:
     if not texts:
         st.info("Type or paste a text.")
         return
-    docs = scored(pipeline, settings, "texts", *texts)
+    pipeline.check_length(texts)
+    docs = scored(pipeline, settings, score, *texts)
     st.html(str(render(docs, attr=pipeline.attr, jupyter=False)))
     table = to_dataframe(docs, attr=pipeline.attr)
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
@@ -173,10 +151,11 @@ def compare_view(chosen: Chosen | None) -> None:
     if not (a.strip() and b.strip()):
         st.info("Type two versions of a text.")
         return
-    comparison = scored(*chosen, "versions", a, b, metric)
+    chosen[0].check_length([a, b])
+    comparison = scored(*chosen, compare, a, b, metric)
     st.markdown(say_difference(comparison.difference))
     pieces = [doc._.get(f"{comparison.attr}_pieces") or 0 for doc in (comparison.a, comparison.b)]
-    st.caption(say_metric(chosen[0], metric or metrics[0]) + say_lengths(*pieces))
+    st.markdown(say_metric(chosen[0], metric or metrics[0]) + say_lengths(*pieces))
     st.html(str(render_comparison(comparison, jupyter=False)))
 
 
@@ -196,32 +175,39 @@ def rank_view(chosen: Chosen | None) -> None:
     if not candidates:
         st.info("Type some candidates.")
         return
-    ranked = scored(pipeline, settings, "candidates", shared, *split_at_slot(sentence), *candidates)
-    st.caption(say_metric(pipeline, settings.scoring["metrics"][0]))
+    before, after = split_at_slot(sentence)
+    pipeline.check_length([f"{before}{candidate}{after}" for candidate in candidates])
+    ranked = scored(pipeline, settings, rank, shared, before, after, *candidates)
+    st.markdown(say_metric(pipeline, settings.scoring["metrics"][0]))
     rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
     st.html(str(render_continuations(ranked, attr=pipeline.attr, jupyter=False)))
 
 
-SCORERS: dict[str, Callable[..., Any]] = {
-    "texts": lambda nlp, *texts: list(nlp.pipe(texts)),
-    "versions": compare,
-    "candidates": lambda nlp, shared, prefix, suffix, *candidates: score_continuations(
-        nlp, prefix, candidates, suffix, separator="", shared_pieces=shared
-    ),
-}
+def score(nlp: Language, *texts: str) -> list[Doc]:
+    return list(nlp.pipe(texts))
 
 
-@st.cache_resource(max_entries=150, show_spinner="Scoring …")
-def scored(_pipeline: SharedPipeline, settings: PipelineSettings, what: str, *texts: str | bool | None) -> Any:
-    """What a scorer makes of texts. It is kept, with the warnings that a user should see, because the page runs again
-    whenever one of its fields changes.
-    """
-    with _pipeline.use(settings) as nlp, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = SCORERS[what](nlp, *texts)
-    for message in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)):
+def rank(nlp: Language, shared: bool, before: str, after: str, *candidates: str) -> list[Continuation]:
+    return score_continuations(nlp, before, candidates, after, separator="", shared_pieces=shared)
+
+
+def scored(
+    pipeline: SharedPipeline, settings: PipelineSettings, scorer: Callable[..., Any], *texts: str | bool | None
+) -> Any:
+    """What a scorer makes of texts. Its warnings are shown, and how many requests come before while there are some."""
+    queue = st.empty()
+
+    def wait(before: int) -> None:
+        if before:
+            queue.info(f"Others use the model at the moment: {before} request{'s' * (before > 1)} before yours.")
+        else:
+            queue.empty()
+
+    with st.spinner("Scoring …"):
+        result, messages = pipeline.ask(scorer, settings, *texts, wait=wait)
+    for message in messages:
         st.warning(as_markdown(on_page(message)))
     return result
 
@@ -269,7 +255,7 @@ def on_page(message: str) -> str:
     """A message with the names of the fields in place of the settings that have one. The others were set before."""
 
     def written(name: str, value: object) -> str | None:
-        if name not in {*SETTINGS, *FIELDS}:
+        if name not in {*SETTINGS, *FIELDS, "max_characters"}:
             return None
         shown = f"“{FIELDS[name]}”" if name in FIELDS else f"{name} (set when the page is started)"
         return shown if value is ... or value is True else f"{shown}: {value}"
@@ -312,4 +298,4 @@ TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
 
 if __name__ == "__main__":
     with shown_errors(show_error):
-        show_page(PipelineSettings(**json.loads(sys.argv[1]) if sys.argv[1:] else {}))
+        show_page(**json.loads(sys.argv[1]) if sys.argv[1:] else {})

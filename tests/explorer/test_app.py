@@ -12,14 +12,14 @@ APP = app.__file__
 
 @pytest.fixture
 def open_page(monkeypatch, model_folder):
-    """open_page(**settings): the page, opened with these settings of the command line."""
+    """open_page(page, **settings): the page, opened with these settings of the command line."""
     import streamlit
 
     streamlit.cache_resource.clear()
 
-    def open_it(**settings):
+    def open_it(page=None, **settings):
         start = {"model": str(model_folder("bert")), "alternatives": 5, **settings}
-        monkeypatch.setattr("sys.argv", ["app.py", json.dumps(start)])
+        monkeypatch.setattr("sys.argv", ["app.py", json.dumps({"start": start, **(page or {})})])
         return check(testing.AppTest.from_file(APP, default_timeout=120).run())
 
     return open_it
@@ -36,6 +36,10 @@ def tab(page, label):
 
 def html(part):
     return "".join(element.proto.body for element in part.get("html"))
+
+
+def said(part):
+    return " ".join(text.value for text in part.markdown)
 
 
 def errors(part):
@@ -170,13 +174,13 @@ def test_the_page_says_which_metric_it_is_and_whether_it_is_approximate(open_pag
     page = open_page(mask_margin=0, metrics=["whole_word", "original"])
     assert all("; approximate (mask_margin 0)" in html(tab(page, name)) for name in ("Score", "Compare", "Rank"))
     note = "Metric: `whole_word`; approximate (mask_margin 0)."
-    assert all(tab(page, name).caption[0].value.startswith(note) for name in ("Compare", "Rank"))
+    assert all(note in said(tab(page, name)) for name in ("Compare", "Rank"))
     page.selectbox(key="compared").set_value("original")
     page = check(page.button(key="compare").click().run())
-    assert tab(page, "Compare").caption[0].value.startswith("Metric: `original`; approximate")
-    assert tab(page, "Rank").caption[0].value == note
+    assert "Metric: `original`; approximate" in said(tab(page, "Compare"))
+    assert note in said(tab(page, "Rank"))
     page = open_page()
-    assert "approximate" not in html(page) and tab(page, "Rank").caption[0].value == "Metric: `word_l2r`."
+    assert "approximate" not in html(page) and "Metric: `word_l2r`." in said(tab(page, "Rank"))
 
 
 def test_versions_of_other_lengths(open_page):
@@ -184,7 +188,7 @@ def test_versions_of_other_lengths(open_page):
     for b, says in [("A sat cat.", False), ("A cat sat in the house.", True)]:
         page.text_input(key="a").set_value("A cat sat.")
         page.text_input(key="b").set_value(b)
-        shown = tab(check(page.button(key="compare").click().run()), "Compare").caption[0].value
+        shown = said(tab(check(page.button(key="compare").click().run()), "Compare"))
         assert ("the longer one tends to have the lower score" in shown) == says
     assert re.search(r"Version a has \d+ pieces, and b \d+ pieces: ", shown)
 
@@ -239,6 +243,36 @@ def test_a_bad_model_name_is_an_error_in_words(open_page):
 )
 def test_settings_that_are_wrong(open_page, settings, message):
     assert message in errors(open_page(**settings))
+
+
+def test_texts_that_are_too_long(open_page):
+    """The limit is on what a tab scores at once. What was typed stays, and the message says what to do."""
+    page = open_page({"max_characters": 250})
+    assert not page.error
+    for kind, key, button, of in [
+        ("text_area", "texts", "score", "Score"),
+        ("text_input", "a", "compare", "Compare"),
+        ("text_area", "candidates", "rank", "Rank"),
+    ]:
+        field = getattr(page, kind)(key=key)
+        field.set_value("A cat.\n" * 50)
+        shown = tab(check(page.button(key=button).click().run()), of)
+        assert "up to 250 at once" in errors(shown) and "pll score" in errors(shown) and not html(shown)
+        assert "The limit is max_characters (set when the page is started)." in errors(shown)
+        assert getattr(page, kind)(key=key).value == "A cat.\n" * 50
+    assert "2,200 characters in 50 texts are too many." in errors(tab(page, "Rank"))
+    page.text_area(key="texts").set_value("A cat.")
+    assert html(tab(check(page.button(key="score").click().run()), "Score"))
+
+
+def test_the_model_of_a_page_that_others_can_open(open_page, model_folder):
+    """It is as the page was started. Metrics and words can still be chosen."""
+    page = open_page({"any_model": False}, lang="de")
+    keys = [one.key for one in page.text_input]
+    assert "model" not in keys and "lang" not in keys and html(tab(page, "Score"))
+    assert page.sidebar.text[0].value == f"Model: {model_folder('bert')}\nLanguage: de"
+    page.sidebar.multiselect[0].set_value(["original", "whole_word"])
+    assert html(tab(check(page.run()), "Score")).count('class="row"') == 4
 
 
 def test_lines():

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ..browser import explorer, find_seen, set_window, wait
+from ..browser import explorer, find_seen, set_window, start_browser, wait
 
 pytest.importorskip("streamlit", reason="Streamlit is not installed: pip install '.[explore]'")
 keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
@@ -98,6 +98,28 @@ def test_a_bad_model_name(browser, address):
     assert not page.all(".pll-viz .t")
     page.type("Model", keys.DELETE, keys.ENTER)
     wait(lambda: page.all(".pll-viz .t"))
+
+
+@pytest.mark.slow
+def test_several_people_in_a_class(browser, address):
+    """Who waits sees how many are before them, and gets the scores in the end. Limits leave what was typed."""
+    others = [start_browser(), start_browser()]
+    try:
+        first, second, third = (Page(one, address, 1200) for one in (browser, *others))
+        first.type("Texts, one per line", "The keys to the cabinet are on the table. " * 25, SUBMIT)
+        wait(lambda: "Scoring …" in first.text())
+        second.type("Texts, one per line", "The cats sleep.", SUBMIT)
+        wait(lambda: ": 1 request before yours." in second.text())
+        third.type("Texts, one per line", "A cat sleeps.", SUBMIT)
+        wait(lambda: ": 2 requests before yours." in third.text())
+        wait(lambda: "cats" in second.tokens() and "before yours" not in second.text())
+        wait(lambda: "cat" in third.tokens() and "before yours" not in third.text())
+        third.type("Texts, one per line", "The cats sleep. " * 200, SUBMIT)
+        wait(lambda: "3,199 characters" in third.text() and "up to 2,000 at once" in third.text())
+        assert not third.tokens()
+    finally:
+        for one in others:
+            one.quit()
 
 
 @pytest.mark.slow
