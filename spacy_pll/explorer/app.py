@@ -67,7 +67,7 @@ def show_page(
     """
     st.set_page_config("spacy-pll explorer", layout="wide")
     st.header("spacy-pll explorer")
-    st.markdown(ABOUT)
+    st.markdown(f":small[{ABOUT}]")
     with st.sidebar:
         settings = choose_model(PipelineSettings(**start), any_model)
     chosen: Chosen | None = None
