@@ -324,6 +324,23 @@ def test_citation_names_this_version():
     assert f"## {citation['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
 
 
+def test_the_entries_in_bibtex_are_those_of_the_citation_file():
+    citation = srsly.read_yaml(ROOT / "CITATION.cff")
+    (block,) = [block for block in BLOCKS[ROOT / "docs" / "citing.md"] if block.language == "bibtex"]
+    software, *papers = re.findall(r"@\w+\{.+?^\}", block.text, re.DOTALL | re.MULTILINE)
+    wanted = [citation["url"], f"Version {citation['version']}", citation["authors"][0]["name"]]
+    assert all(part in software for part in [*wanted, f"{{{str(citation['date-released'])[:4]}}}"])
+    assert len(papers) == len(citation["references"])
+    for paper, reference in zip(papers, citation["references"]):
+        wanted = [f"{one['family-names']}, {one['given-names']}" for one in reference["authors"]]
+        wanted += [reference["title"], str(reference["year"]), reference.get("doi") or reference["url"]]
+        wanted += [
+            reference.get("collection-title", ""),
+            "--".join(str(reference.get(n, "")) for n in ("start", "end")),
+        ]
+        assert not [part for part in wanted if part.strip("-") and part not in re.sub(r"\{(\w+)\} ", r"\1 ", paper)]
+
+
 def test_the_readme_stays_short():
     text = (ROOT / "README.md").read_text(encoding="utf8")
     assert len(text.splitlines()) <= 170
