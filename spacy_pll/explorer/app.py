@@ -57,7 +57,7 @@ Chosen = tuple[SharedPipeline, PipelineSettings]
 def show_page(
     start: Mapping[str, Any] = {},
     max_characters: int = MAX_CHARACTERS,
-    any_model: bool = True,  # noqa: B006
+    any_model: bool = True,
 ) -> None:
     """Show the page. Streamlit calls this whenever something on the page changes.
 
