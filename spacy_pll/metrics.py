@@ -244,19 +244,17 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
 
 def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
-    name = metric_name(metric)
-    target, masked, weight, removed = rows
-    arrays = [np.asarray(array) for array in rows if array is not None]
+    name, (target, masked, weight, removed) = metric_name(metric), rows
     n_rows, n_masked = (*np.shape(masked), 0, 0)[:2]
     columns = n if removed is None else max(n, n_masked)
-    shapes = [(n_rows,), (n_rows, columns), (n_rows,), (n_rows, n)][: len(arrays)]
-    kinds = "".join(array.dtype.kind for array in arrays)
-    if [array.shape for array in arrays] != shapes or kinds not in ("ibf", "ubf", "ibfb", "ubfb"):
-        returned = [f"{array.dtype}{array.shape}" for array in arrays]
+    arrays = [np.asarray(array) for array in rows[: 3 if removed is None else 4]]
+    # For each array, the kinds that it may have, and its shape.
+    wanted = [("iu", (n_rows,)), ("b", (n_rows, columns)), ("f", (n_rows,)), ("b", (n_rows, n))]
+    if any(array.dtype.kind not in kinds or array.shape != shape for array, (kinds, shape) in zip(arrays, wanted)):
         raise ValueError(
             f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}), the "
             f"float array `weight` (rows,), and None or the bool array `removed` (rows, {n}). They are "
-            f"{', '.join(returned)}."
+            f"{', '.join(f'{array.dtype}{array.shape}' for array in arrays)}."
         )
     if removed is not None and (
         (removed & masked[:, :n]).any() or removed[np.arange(len(target)), np.clip(target, 0, n - 1)].any()
