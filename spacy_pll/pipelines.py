@@ -124,6 +124,7 @@ SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
 del SETTINGS["scoring"]
+OF_LOADED = ("revision", "causal", "lang", "precision", "gpu_id")  # cannot change once a pipeline is loaded
 PRECISIONS = choices_of(SETTINGS["precision"])
 
 
@@ -369,10 +370,8 @@ def _faults_of(error: ConfigValidationError) -> str:
 def _vary(settings: PipelineSettings) -> Language:
     """A pipeline with one `pll` component of another pipeline, changed, and its other components. They are shared."""
     nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
-    allowed = {name: getattr(settings, name) for name in ("component", "attr", "spans", "threads", "code", "scoring")}
-    given = PipelineSettings(nlp, **allowed)
-    for name, value in vars(settings).items():
-        if value != getattr(given, name):
+    for name in OF_LOADED:
+        if (value := getattr(settings, name)) != getattr(PipelineSettings, name):
             raise ValueError(
                 f"`{name}` is {value!r}, and this pipeline is loaded already. Leave it out, or give the name or folder "
                 "of a model instead of the pipeline."
