@@ -1,4 +1,7 @@
-"""Types of numpy arrays, for annotations."""
+"""Types of numpy arrays, for annotations; and groups of elements that lie in one array."""
+
+from collections.abc import Iterator, Sequence, Sized
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +20,59 @@ def spread(first: IntArray, count: IntArray) -> IntArray:
 
 
 def bounds(count: IntArray | BoolArray) -> IntArray:
-    """Where groups of such sizes begin, and where the last one ends. int, shape (groups + 1,)."""
+    """The sums of the numbers before each, and of all. int, one more than there are numbers."""
     return np.append(0, np.cumsum(count))
+
+
+class Groups:
+    """Groups of elements that lie one behind the other in some arrays. The words are those of thinc's `Ragged`.
+
+    lengths (int array, shape (groups,)): How many elements each group has.
+    """
+
+    def __init__(self, lengths: IntArray):
+        self.lengths, self.edges = lengths, bounds(lengths)
+        self.starts, self.ends = self.edges[:-1], self.edges[1:]
+
+    @classmethod
+    def of(cls, items: Sequence[Sized]) -> "Groups":
+        """A group for each of some things, with as many elements as that has."""
+        return cls(np.fromiter(map(len, items), np.int64, len(items)))
+
+    @classmethod
+    def by(cls, owner: IntArray, n: int) -> "Groups":
+        """So many groups, from the number of the group of each element. owner (int array): Non-decreasing."""
+        return cls(np.bincount(owner, minlength=n))
+
+    @classmethod
+    def beginning(cls, at: BoolArray) -> "Groups":
+        """Groups that begin at these elements. at (bool array, shape (elements,)): True for the first one."""
+        return cls(np.diff(np.append(np.flatnonzero(at), len(at))))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[slice]:
+        """The elements of each group."""
+        return map(slice, self.starts.tolist(), self.ends.tolist())
+
+    def __getitem__(self, group: int) -> slice:
+        """The elements of one group."""
+        return slice(self.starts[group], self.ends[group])
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The number of each element's group."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def within(self) -> IntArray:
+        """The number of each element in its group."""
+        return np.arange(self.edges[-1]) - self.starts[self.owner]
+
+    def take(self, groups: IntArray) -> IntArray:
+        """The elements of some groups, one group after the other."""
+        return spread(self.starts[groups], self.lengths[groups])
 
 
 def inverse(order: IntArray) -> IntArray:

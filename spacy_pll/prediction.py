@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .arrays import FloatArray, IntArray, begins, bounds
+from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric, n_added_masks
@@ -17,7 +17,7 @@ from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
-from .scoring.scores import Distributions, Wanted
+from .scoring.scores import Distributions, Wanted, WeightedSums
 from .scoring.windows import Context, Contexts, get_contexts
 from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
 from .settings import ScoringSettings
@@ -80,12 +80,16 @@ class ScoredPieces:
     distributions: Distributions | None  # under the first metric; None if they were not asked for
 
 
+# Forward passes that have been submitted, plan by plan: what the model says, and how that makes up scores.
+Passes = list[tuple[WeightedSums, PendingPredictions]]
+
+
 @dataclass(frozen=True)
 class PendingBatch:
     """Docs whose forward passes have been submitted."""
 
     tokenized: TokenizedDocs
-    passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]]
+    passes: Passes
 
 
 def batches_of(texts: Iterable[T], ends_batch: Callable[[T], bool]) -> Iterator[list[T]]:
@@ -163,8 +167,8 @@ class Predictor:
         """
         together = Contexts.of(contexts)
         found = np.zeros((len(ids), len(together.word)))
-        for plan, answers in self._run(together, self.prepare(), ids):
-            plan.fill(found, *answers.result().wanted)
+        for sums, answers in self._run(together, self.prepare(), ids):
+            sums.fill(found, *answers.result().wanted)
         return found[:, together.scored]
 
     def ends_of_batches(self, most: int, done: int = 0) -> Callable[[Text], bool]:
@@ -206,22 +210,19 @@ class Predictor:
         """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""
         spans_of, loaded = self._spans_of(docs), self.prepare()
         read = DocTexts.of(docs)
-        first_tokens = read.first_tokens
         targets, units = None, list[list[tuple[int, int]]]()
         if self.settings.targets is not None:
-            targets = np.zeros(first_tokens[-1], dtype=bool)
-            for first, doc in zip(first_tokens.tolist(), docs):
+            targets = np.zeros(len(read.starts), dtype=bool)
+            for first, doc in zip(read.tokens_of.starts.tolist(), docs):
                 for span in self._named_spans(doc, "targets", self.settings.targets):
                     targets[first + span.start : first + span.end] = True
         if self.settings.units is not None:
             units = [merge_spans(self._named_spans(doc, "units", self.settings.units)) for doc in docs]
-        n_spans = np.fromiter(map(len, spans_of), np.int64, len(docs))
-        owner = np.repeat(np.arange(len(docs)), n_spans)
-        spans = [span for spans in spans_of for span in spans]
-        pieces = get_wordpieces(spans, loaded.tokenizer, self.settings.words, units, read, owner)
+        spans, of_doc = [span for spans in spans_of for span in spans], Groups.of(spans_of)
+        pieces = get_wordpieces(spans, loaded.tokenizer, self.settings.words, units, read, of_doc.owner)
         max_length = loaded.max_length - self._added
-        contexts, scored = get_contexts(spans_of, pieces, first_tokens, targets, max_length, self._lookahead, units)
-        tokenized = TokenizedDocs(read, pieces.first[bounds(n_spans)], pieces, scored, contexts)
+        contexts, scored = get_contexts(spans_of, pieces, read.tokens_of, targets, max_length, self._lookahead, units)
+        tokenized = TokenizedDocs(read, pieces.first[of_doc.edges], pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
         self.warnings.of_split_words(docs, self.model, loaded)
@@ -254,24 +255,20 @@ class Predictor:
             distributions=expected and expected.at(here),
         )
         self._check_finite(batch, pieces)
-        n = int(batch.read.first_tokens[-1])
-        starts, tokens = batch.read.starts, batch.read.first_tokens.tolist()
+        return self._of_docs(batch, pieces)
+
+    def _of_docs(self, batch: TokenizedDocs, pieces: ScoredPieces) -> Iterator[DocScores]:
+        """One doc after the other: lists that live long are work for Python's garbage collector."""
+        starts, n = batch.read.starts, len(batch.read.starts)
         scored, counts = batch.scored.tolist(), np.bincount(pieces.token, minlength=n).tolist()
         # Without a piece, `bincount` gives integers.
         sums = [np.bincount(pieces.token, row, n).astype(np.float64).tolist() for row in pieces.scores]
-        # One after the other: lists that live long are work for Python's garbage collector.
-        results = (
-            DocScores(starts[own], scored[own], counts[own], [row[own] for row in sums])
-            for own in map(slice, tokens, tokens[1:])
-        )
-        if expected or self.settings.keep_pieces:
-            edges = np.searchsorted(place, batch.first_pieces).tolist()
-            texts = PieceTexts(self.model.load().tokenizer)  # shared by the docs: each takes time to make
-            return (
-                result._replace(**self._of_pieces(batch, pieces, d, slice(*own), texts))
-                for d, (result, *own) in enumerate(zip(results, edges, edges[1:]))
-            )
-        return results
+        edges = np.searchsorted(pieces.place, batch.first_pieces).tolist()
+        keeps = self.settings.keep_pieces or pieces.distributions is not None
+        texts = PieceTexts(self.model.load().tokenizer) if keeps else None  # made once: that takes time
+        for d, (own, *of_pieces) in enumerate(zip(batch.read.tokens_of, edges, edges[1:])):
+            kept = {} if texts is None else self._of_pieces(batch, pieces, d, slice(*of_pieces), texts)
+            yield DocScores(starts[own], scored[own], counts[own], [row[own] for row in sums], **kept)
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -301,30 +298,27 @@ class Predictor:
         settings = self.settings
         return make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
 
-    def _run(
-        self, contexts: Contexts, loaded: Loaded, wanted: Wanted
-    ) -> list[tuple[RowPlan | GroupPlan, PendingPredictions]]:
+    def _run(self, contexts: Contexts, loaded: Loaded, wanted: Wanted) -> Passes:
         """Submit the forward passes for some contexts."""
-        passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]] = []
-        for plan in self.plans(contexts, loaded):
+
+        def submit(plan: RowPlan | GroupPlan) -> tuple[WeightedSums, PendingPredictions]:
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=self.settings.max_batch_tokens or limits.max_tokens)
-            batches = plan.batches(limits, wanted)
-            passes.append((plan, self.model.submit(map(self.counts.add, batches))))
-            plan.release_inputs()
-        return passes
+            answers = self.model.submit(map(self.counts.add, plan.batches(limits, wanted)))
+            return plan.sums, answers
 
-    def _wait(
-        self, passes: list[tuple[RowPlan | GroupPlan, PendingPredictions]], n_pieces: int
-    ) -> tuple[FloatArray, Distributions | None]:
+        # Plans are large. Here, each is gone before the next is made.
+        return list(map(submit, self.plans(contexts, loaded)))
+
+    def _wait(self, passes: Passes, n_pieces: int) -> tuple[FloatArray, Distributions | None]:
         """The scores of the pieces of all contexts, and what was expected there, once the forward passes are done."""
         scores, n = np.zeros((len(self.metrics), n_pieces)), self.settings.n_alternatives
         expected = None if n is None else Distributions.empty(n, n_pieces)
-        for plan, answers in passes:
+        for sums, answers in passes:
             answer = answers.result()
-            scores += plan.scores(answer.log_probs)  # each target is in one plan
+            scores += sums.scores(answer.log_probs)  # each target is in one plan
             for into, values in zip(expected or (), answer.wanted):
-                plan.fill(into, values)
+                sums.fill(into, values)
         return scores, expected
 
     def _check_finite(self, batch: TokenizedDocs, pieces: ScoredPieces) -> None:
@@ -341,15 +335,23 @@ class Predictor:
         self, batch: TokenizedDocs, pieces: ScoredPieces, d: int, own: slice, texts: PieceTexts
     ) -> dict[str, Any]:
         """The record of a doc's pieces, and what the model expected, by token. own (slice): Its pieces."""
-        token = pieces.token[own] - batch.read.first_tokens[d]
-        distributions = pieces.distributions and pieces.distributions.at(np.arange(own.start, own.stop))
+        settings, token = self.settings, pieces.token[own] - batch.read.tokens_of.starts[d]
+        distributions = pieces.distributions and pieces.distributions.at(own)
         alternatives = name_alternatives(distributions, texts) if distributions else []
         found: dict[str, Any] = {}
-        if self.settings.keep_pieces:
-            place, wordpieces = pieces.place[own], batch.wordpieces
-            columns = {name: getattr(wordpieces, name)[place] for name in ("ids", "start", "end")}
-            columns |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
-            found["record"] = self._piece_record(columns, pieces.scores[:, own], distributions, alternatives)
+        if settings.keep_pieces:
+            of_pieces = {name: getattr(batch.wordpieces, name)[pieces.place[own]] for name in ("ids", "start", "end")}
+            of_pieces |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
+            if distributions and settings.distribution:
+                of_pieces |= {"rank": distributions.rank, "entropy": distributions.entropy}
+            found["record"] = PieceRecord(
+                pieces=list(map(texts.tokenizer.id_to_token, of_pieces["ids"].tolist())),
+                **{name: values.tolist() for name, values in of_pieces.items()},
+                scores={metric: row[own].tolist() for metric, row in zip(settings.metrics, pieces.scores)},
+                mask_spacing=settings.mask_spacing,
+                mask_margin=settings.mask_margin,
+                alternatives=alternatives if settings.alternatives else None,
+            )
         if distributions:
             found["expected"] = self._expected(token, distributions, alternatives, len(batch.read.docs[d]))
         return found
@@ -370,27 +372,6 @@ class Predictor:
             for number, first in zip(*np.unique(token, return_index=True)):
                 expected["alternatives"][number] = alternatives[first]
         return expected
-
-    def _piece_record(
-        self,
-        columns: dict[str, IntArray],
-        scores: FloatArray,
-        distributions: Distributions | None,
-        alternatives: list[list[StoredAlternative]],
-    ) -> PieceRecord:
-        settings, id_to_token = self.settings, self.model.load().tokenizer.id_to_token
-        distributions = distributions if settings.distribution else None
-        lists = {name: column.tolist() for name, column in columns.items()}
-        return PieceRecord(
-            pieces=[id_to_token(i) for i in lists["ids"]],
-            **lists,
-            scores={metric: row.tolist() for metric, row in zip(settings.metrics, scores)},
-            mask_spacing=settings.mask_spacing,
-            mask_margin=settings.mask_margin,
-            rank=distributions and distributions.rank.tolist(),
-            entropy=distributions and distributions.entropy.tolist(),
-            alternatives=alternatives if settings.alternatives else None,
-        )
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:

@@ -43,7 +43,9 @@ ALONE = {
 
 def contexts_of(model):
     docs, loaded = [spacy.blank("en")(text) for text in TEXTS], model.load()
-    return Contexts.of([read_spans([doc[:]], loaded.tokenizer, "spacy", loaded.max_length)[0] for doc in docs])
+    return Contexts.of(
+        [one for doc in docs for one in read_spans([doc[:]], loaded.tokenizer, "spacy", loaded.max_length)]
+    )
 
 
 def answers(model, plan, limits):
@@ -65,7 +67,7 @@ def worst_difference(model, metrics=METRICS) -> float:
     exact = answers(model, RowPlan(contexts, rows, len(metrics), loaded.mask_id), loaded.rows)
     plan = GroupPlan(contexts, rows, len(metrics), loaded.mask_id, 1000)
     whole = answers(model, plan, loaded.groups)
-    assert plan.n_rows >= len(TEXTS)
+    assert plan.n_targets >= len(TEXTS)
     return float(np.abs(exact - whole).max())
 
 

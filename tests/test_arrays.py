@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.arrays import begins, bounds, distinct, spread
+from spacy_pll.arrays import Groups, begins, bounds, distinct, inverse, spread
 
 pytestmark = pytest.mark.core
 
@@ -17,6 +17,37 @@ def test_numbers_from_each_first_one_on(ranges):
 @given(st.lists(st.integers(0, 4)))
 def test_where_groups_begin_and_the_last_one_ends(count):
     assert bounds(np.array(count, dtype=int)).tolist() == [sum(count[:i]) for i in range(len(count) + 1)]
+
+
+@given(st.lists(st.integers(0, 4)), st.data())
+def test_groups_of_elements(lengths, data):
+    parts, n = [], 0
+    for length in lengths:
+        parts.append(list(range(n, n + length)))
+        n += length
+    owner = [g for g, part in enumerate(parts) for _ in part]
+    for groups in (
+        Groups(np.array(lengths, dtype=int)),
+        Groups.of(parts),
+        Groups.by(np.array(owner, int), len(lengths)),
+    ):
+        assert len(groups) == len(lengths) and groups.lengths.tolist() == lengths
+        assert (
+            groups.edges.tolist() == [*groups.starts.tolist(), n] and groups.ends.tolist() == groups.edges[1:].tolist()
+        )
+        assert groups.owner.tolist() == owner
+        assert groups.within.tolist() == [i for part in parts for i, _ in enumerate(part)]
+        assert [list(range(n))[own] for own in groups] == parts
+        assert [list(range(n))[groups[g]] for g in range(len(parts))] == parts
+    some = data.draw(st.lists(st.integers(0, len(parts) - 1))) if parts else []
+    assert groups.take(np.array(some, dtype=int)).tolist() == [i for g in some for i in parts[g]]
+    first = np.array([i == 0 for part in parts for i, _ in enumerate(part)], dtype=bool)
+    assert Groups.beginning(first).lengths.tolist() == [length for length in lengths if length]
+
+
+@given(st.permutations(range(6)))
+def test_where_each_element_is_in_a_new_order(order):
+    assert inverse(np.array(order))[order].tolist() == list(range(6))
 
 
 @given(st.lists(st.integers(0, 2)))

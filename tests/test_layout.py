@@ -1,8 +1,10 @@
-"""The order of the package: its table is complete, modules are short, and no file names a folder outside the project.
+"""The order of the package: its table is complete, modules and functions are short, and no file names a folder outside
+the project.
 
 `lint-imports` checks that imports run one way (setup.cfg).
 """
 
+import ast
 import configparser
 import re
 from pathlib import Path
@@ -15,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "spacy_pll"
 TESTS = ROOT / "tests"
 MAX_LINES = 450
+MAX_CODE = 40  # lines of a function
 OUTSIDE = "../" + "shared"
 # Modules without a test file of their name, and where their tests are.
 TESTED_ELSEWHERE = {
@@ -99,6 +102,22 @@ def test_nothing_but_the_command_line_names_its_options():
 def test_no_module_is_too_long():
     lengths = {path: len(path.read_text(encoding="utf8").splitlines()) for path in python_files("spacy_pll", "scripts")}
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_no_function_of_the_scores_is_too_long():
+    """Lines of code: without docstrings, comments and empty lines."""
+    lengths = {}
+    for path in [*(PACKAGE / "scoring").glob("*.py"), PACKAGE / "prediction.py"]:
+        lines = path.read_text(encoding="utf8").splitlines()
+        for function in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(function, ast.FunctionDef):
+                first = function.body[0]
+                skipped = range(first.lineno, first.end_lineno + 1) if ast.get_docstring(function) else ()
+                own = set(range(function.lineno, function.end_lineno + 1)).difference(skipped)
+                code = [i for i in own if not re.fullmatch(r" *(#.*)?", lines[i - 1])]
+                lengths[f"{path.stem}.{function.name}"] = len(code)
+    assert max(lengths.values()) > 20
+    assert {name: n for name, n in lengths.items() if n > MAX_CODE} == {}
 
 
 def test_no_file_names_a_folder_outside_the_project():

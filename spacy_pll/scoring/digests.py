@@ -7,7 +7,7 @@ digest with a probability of about 2**-63.
 
 import numpy as np
 
-from ..arrays import IntArray, spread
+from ..arrays import Groups, IntArray
 
 
 def scrambled(x: IntArray, seed: int) -> IntArray:
@@ -28,33 +28,34 @@ class Digests:
     """Those of some sequences, one after the other, and of rows in which some of their ids are masked.
 
     ids (int array, shape (ids,)): The ids of all sequences.
-    edges (int array, shape (sequences + 1,)): Where each begins, and where the last one ends.
+    ids_of (Groups): Those of each.
     """
 
-    def __init__(self, ids: IntArray, edges: IntArray, mask_id: int):
-        self.edges = edges
-        length = np.diff(edges)
-        position = spread(np.zeros_like(length), length)
-        factor = scrambled(position, 1) | np.uint64(1)
+    def __init__(self, ids: IntArray, ids_of: Groups, mask_id: int):
+        self.ids_of = ids_of
+        factor = scrambled(ids_of.within, 1) | np.uint64(1)
         terms = scrambled(ids, 2) * factor
         self._up_to = up_to(terms)
         self._masked_up_to = up_to(scrambled(np.array([mask_id]), 2) * factor - terms)
-        self.of_sequences = self._up_to[edges[1:]] - self._up_to[edges[:-1]]
+        self.of_sequences = in_each(ids_of, self._up_to)
 
-    def of_rows(
-        self, source: IntArray, run_edges: IntArray, run_row: IntArray, begin: IntArray, end: IntArray
-    ) -> IntArray:
+    def of_rows(self, source: IntArray, runs_of: Groups, begin: IntArray, end: IntArray) -> IntArray:
         """uint64, shape (rows,).
 
         source (int array, shape (rows,)): The sequence of each row.
-        run_edges (int array, shape (rows + 1,)): Where its runs of masked positions begin.
-        run_row, begin, end (int arrays, shape (runs,)): As `MaskedRows` has them.
+        runs_of (Groups): Its runs of masked positions.
+        begin, end (int arrays, shape (runs,)): As `MaskedRows` has them.
         """
-        first = self.edges[source[run_row]]
-        of_runs = up_to(self._masked_up_to[first + end] - self._masked_up_to[first + begin])
-        return self.of_sequences[source] + of_runs[run_edges[1:]] - of_runs[run_edges[:-1]]
+        first = self.ids_of.starts[source[runs_of.owner]]
+        of_runs = self._masked_up_to[first + end] - self._masked_up_to[first + begin]
+        return self.of_sequences[source] + in_each(runs_of, up_to(of_runs))
 
 
 def up_to(terms: IntArray) -> IntArray:
     """The sums of the terms before each, and of all. They may overflow; their differences are right all the same."""
     return np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+
+
+def in_each(groups: Groups, sums: IntArray) -> IntArray:
+    """The sum of the terms in each group. sums (int array): As `up_to` gives them."""
+    return sums[groups.ends] - sums[groups.starts]

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray, begins, bounds, distinct, inverse, spread
-from .digests import Digests, scrambled, up_to
+from ..arrays import BoolArray, Groups, IntArray, begins, bounds, distinct, inverse, spread
+from .digests import Digests, in_each, scrambled, up_to
 from .masks import MaskedRows
-from .passes import Batch, Flat, PassLimits, divide, of_rows
+from .passes import Batch, Flat, PassLimits, Plan, of_rows
 from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
@@ -144,93 +144,84 @@ class GroupBatch(Batch):
         return replace(self, rows=rows, runs=members, targets=targets, slots=slots, hidden=hidden)
 
 
-class GroupPlan(WeightedSums):
+class GroupPlan(Plan):
     """The forward passes with groups for some masked sets, at least one. Equal sets of equal contexts are one group.
 
     margin (int): How many pieces beside the masked ones are in a group, on each side.
     """
 
     def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, margin: int):
-        run_edges, width = rows.run_edges(), int(contexts.lengths.max()) + 1
-        digests = Digests(contexts.ids, contexts.bounds, mask_id)
-        _, text = distinct(digests.of_sequences)  # equal contexts are one text
-        # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
-        in_sets = up_to(scrambled(2 * (rows.begin * width + rows.end) + rows.hidden, 4))
-        sets = scrambled(text, 5)[rows.source] + in_sets[run_edges[1:]] - in_sets[run_edges[:-1]]
-        first, number = distinct(sets)
-        order = np.lexsort((first, rows.begin[run_edges[first]], text[rows.source[first]]))
-        # A row for each group, text by text.
-        kept = first[order]
-        n_runs = np.diff(run_edges)[kept]
-        run, of_run = spread(run_edges[kept], n_runs), np.repeat(np.arange(len(kept)), n_runs)
-        begin, end, hidden = rows.begin[run], rows.end[run], rows.hidden[run]
-        length = contexts.lengths[rows.source[kept]]
-        near_begin, near_end, near_row, near_of_run = near_runs(of_run, begin, end, hidden, length, margin)
-        self._hidden = of_run[hidden], begin[hidden], end[hidden]
-        begin, end = begin[~hidden], end[~hidden]
-        n_near = near_end - near_begin
-        self._size = np.bincount(near_row, n_near, len(kept)).astype(np.int64)  # members of each group
-        group, self._true = np.repeat(near_row, n_near), spread(near_begin, n_near)  # of each member
-        self._begin, self._length = contexts.bounds[rows.source[kept]], length  # of each group's content
-        self._text = text[rows.source[kept]]
         self._ids, self.mask_id = contexts.ids, mask_id
-        self._member = contexts.ids[self._begin[group] + self._true].copy()
-        where_masked = spread(bounds(n_near)[near_of_run] + begin - near_begin[near_of_run], end - begin)
-        self._member[where_masked] = mask_id
+        self._entries, self._shape = rows.entries, (n_metrics, len(contexts.word))
+        kept, number, self._text = _distinct_sets(contexts, rows, mask_id)
+        # Of each group: where its content begins, and how long that is.
+        self._begin, self._length = (x[rows.source[kept]] for x in (contexts.ids_of.starts, contexts.lengths))
+        of_run, begin, end, hidden = rows.runs_in(kept)
+        self._hidden = of_run[hidden], begin[hidden], end[hidden]
+        near_begin, near_end, of_near, holder = near_runs(of_run, begin, end, hidden, self._length, margin)
+        near, begin, end = Groups(near_end - near_begin), begin[~hidden], end[~hidden]
+        self._members = Groups(np.bincount(of_near, near.lengths, len(kept)).astype(np.int64))  # of each group
+        self._true = spread(near_begin, near.lengths)  # of each member
+        self._member = contexts.ids[self._begin[self._members.owner] + self._true]
+        self._member[spread(near.starts[holder] + begin - near_begin[holder], end - begin)] = mask_id
         # One target for each group and position in it.
-        targets = inverse(order)[number[rows.entries.row]] * width + rows.entries.position
-        of_targets, self._number = distinct(targets)
-        targets = targets[of_targets]
-        self._target_group, at = targets // width, targets % width
+        shape = len(kept), int(contexts.lengths.max()) + 1
+        targets = np.ravel_multi_index((number[rows.entries.row], rows.entries.position), shape)
+        of_targets, self._target_of_entry = distinct(targets)
+        self._target_group, at = np.unravel_index(targets[of_targets], shape)
         self._target = contexts.ids[self._begin[self._target_group] + at]
-        self._target_member: IntArray = np.asarray(np.searchsorted(group * width + self._true, targets))
-        self.n_targets = len(targets)
-        self.n_rows = 0  # known, as the order of the targets, once the batches have been made
-        super().__init__(contexts, rows, n_metrics)
+        members = np.ravel_multi_index((self._members.owner, self._true), shape)
+        self._target_member: IntArray = np.asarray(np.searchsorted(members, targets[of_targets]))
+        self.n_targets = len(of_targets)
 
     def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[GroupBatch]:
-        """As `RowPlan.batches`."""
-        size, length, n_groups = self._size, self._length, len(self._size)
-        n_targets = np.bincount(self._target_group, minlength=n_groups)
-        row, slot, block = laid_out(size, n_targets, begins(self._text), length, limits)
-        last = np.append(np.flatnonzero(begins(row))[1:], n_groups) - 1  # group of each row
-        used, of_content = (slot + size)[last], length[last]
-        order = np.lexsort((-used, -(of_content + used)))  # of the rows, the longest first
-        row, number = inverse(order)[row], _within(begins(row), np.arange(n_groups))  # of each group
-        # The groups, their members, the targets and what is hidden in the order of the rows.
-        groups, before = np.argsort(row, kind="stable"), np.cumsum(size) - size
-        group, member = np.repeat(groups, size[groups]), spread(before[groups], size[groups])
-        slot_of_member: IntArray = np.repeat(slot - before, size) + np.arange(len(self._true))
-        targets = np.argsort(row[self._target_group], kind="stable")
-        of_target, place = self._target_group[targets], self._target_member[targets]
-        of_hidden, *ends = self._hidden
-        hidden = np.argsort(row[of_hidden], kind="stable")
-        self._target_of_entry = inverse(targets)[self._number]
-        arrays = (
-            *(x[order] for x in (self._begin[last], of_content, used)),
-            row[group],
-            *(x[member] for x in (slot_of_member, self._member, self._true)),
-            number[group],
-            row[of_target],
-            length[of_target] + slot_of_member[place],
-            self._target[targets],
-            *(x[hidden] for x in (row[of_hidden], number[of_hidden], *ends)),
+        """As `RowPlan.batches`. Their limits say in which order the targets are."""
+        size, of_member, of_target = self._members.lengths, self._members.owner, self._target_group
+        n_targets = np.bincount(of_target, minlength=len(size))
+        row, slot, block = laid_out(size, n_targets, begins(self._text), self._length, limits)
+        groups_of = Groups.beginning(begins(row))
+        number, last = groups_of.within, groups_of.ends - 1  # of each group in its row; the last group of each row
+        used, length = (slot + size)[last], self._length[last]
+        order = np.lexsort((-used, -(length + used)))  # of the rows, the longest first
+        row = inverse(order)[row]
+
+        def by_row(group: IntArray, *arrays: IntArray) -> list[IntArray]:
+            """The row of what groups have, and what is known of it, in the order of the rows."""
+            order = np.argsort(row[group], kind="stable")
+            return [x[order] for x in (row[group], *arrays)]
+
+        slot_of_member = slot[of_member] + self._members.within
+        position = self._length[of_target] + slot_of_member[self._target_member]
+        *targets, in_order = by_row(of_target, position, self._target, np.arange(self.n_targets))
+        self.sums = WeightedSums(self._shape, self._entries, inverse(in_order)[self._target_of_entry])
+        flat = FlatGroups.of(
+            self._ids,
+            *(x[order] for x in (self._begin[last], length, used)),
+            *by_row(of_member, slot_of_member, self._member, self._true, number[of_member]),
+            *targets,
+            *by_row(self._hidden[0], number[self._hidden[0]], *self._hidden[1:]),
         )
-        flat = FlatGroups(self._ids, *(x.astype(np.int32) for x in arrays))
-        self.n_rows = len(order)
-        first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
         alone = limits._replace(max_tokens=limits.max_tokens if limits.pads else 0, pads=True)
         # Nothing attends to the padding, and a model need not be told where it is.
         none, pad_id = slice(0, 0), self.mask_id
         every = GroupBatch(
             flat, none, none, none, self.mask_id, pad_id, wanted, largest_block=block, slots=none, hidden=none
         )
-        for begin, end in divide(flat.length + flat.slots, first_target, alone):
-            yield every.with_rows(slice(begin, end))
+        return every.divided(flat.length + flat.slots, alone)
 
-    def release_inputs(self) -> None:
-        """Free the members once the batches have been read."""
-        del self._ids, self._member, self._true, self._hidden
+
+def _distinct_sets(contexts: Contexts, rows: MaskedRows, mask_id: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Which rows are the groups: of equal sets of equal contexts the first, text by text, in the order in which they
+    begin. Also the number of each row's group, and the text of each group.
+    """
+    _, text = distinct(Digests(contexts.ids, contexts.ids_of, mask_id).of_sequences)  # equal contexts are one text
+    width = int(contexts.lengths.max()) + 1
+    # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
+    of_runs = scrambled(2 * (rows.begin * width + rows.end) + rows.hidden, 4)
+    first, number = distinct(scrambled(text, 5)[rows.source] + in_each(rows.runs_of, up_to(of_runs)))
+    order = np.lexsort((first, rows.begin[rows.runs_of.starts[first]], text[rows.source[first]]))
+    kept = first[order]
+    return kept, inverse(order)[number], text[rows.source[kept]]
 
 
 def laid_out(
@@ -269,8 +260,8 @@ def filled(weight: IntArray, begins_owner: BoolArray, capacity: int) -> BoolArra
     only things of one owner. RETURNS (bool array, shape (things,)): Where a container begins.
     """
     up_to, out = bounds(weight), np.zeros(len(weight), dtype=bool)
-    begin = np.flatnonzero(begins_owner)
-    end = np.append(begin[1:], len(weight))
+    owners = Groups.beginning(begins_owner)
+    begin, end = owners.starts, owners.ends
     while len(begin):  # the next container of each owner
         out[begin] = True
         fits = np.searchsorted(up_to, up_to[begin] + capacity, side="right") - 1
@@ -301,5 +292,5 @@ def near_runs(
     row, begin, end = of_run, np.maximum(begin[masked] - margin, low), np.minimum(end[masked] + margin, high)
     is_new = begins(row)
     is_new[1:] |= begin[1:] > end[:-1]
-    last = np.append(np.flatnonzero(is_new)[1:], len(row))[: len(row)] - 1
-    return begin[is_new], end[last], row[is_new], np.cumsum(is_new) - 1
+    runs_of = Groups.beginning(is_new)
+    return begin[is_new], end[runs_of.ends - 1], row[is_new], runs_of.owner

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, begins, bounds, spread
+from ..arrays import BoolArray, FloatArray, Groups, IntArray, begins, bounds, distinct, spread
 from ..errors import PLLError
 from ..metrics import (
     MaskRows,
@@ -95,15 +95,24 @@ class MaskedRows:
         kept = replace(self, entries=self.entries.at(some))
         return kept.select(np.bincount(kept.entries.row, minlength=len(self)) > 0)
 
-    def run_edges(self) -> IntArray:
-        """Where the runs of each row begin, and where the last ones end. int, shape (rows + 1,)."""
-        return np.searchsorted(self.run_row, np.arange(len(self) + 1))
+    @property
+    def runs_of(self) -> Groups:
+        """The runs of each row."""
+        return Groups.by(self.run_row, len(self))
+
+    def runs_in(self, rows: IntArray) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+        """The runs of some of the rows, one row after the other: the index of its row among these, `begin`, `end` and
+        `hidden`.
+        """
+        runs_of = self.runs_of
+        runs = runs_of.take(rows)
+        return Groups(runs_of.lengths[rows]).owner, self.begin[runs], self.end[runs], self.hidden[runs]
 
 
 def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
     """The rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) < 2:
+        return parts[0] if parts else _nothing()
     before = bounds(np.array([len(part) for part in parts])).tolist()
     others_before = bounds(np.array([len(part.others.length) for part in parts])).tolist()
     entries = [part.entries._replace(row=part.entries.row + n) for part, n in zip(parts, before)]
@@ -135,13 +144,13 @@ def masked_rows(
     numbered = list(enumerate(metrics))
     within = [(m, metric) for m, metric in numbered if masks_within_words(metric)]
     others = [(m, metric) for m, metric in numbered if not masks_within_words(metric)]
-    if mask_spacing is None:
-        parts = [_rows_of_words(contexts, within, reach)] if within else []
-        parts += [_rows_of_contexts(contexts, m, metric, mask_id, reach) for m, metric in others]
-        return joined(parts, len(contexts))
-    alone = [(metric, _rows_of_words(contexts, [(m, metric)])) for m, metric in within]
-    alone += [(metric, _rows_of_contexts(contexts, m, metric, mask_id)) for m, metric in others]
-    return joined([_merge(contexts, metric, rows, mask_spacing) for metric, rows in alone], len(contexts))
+    # Metrics that mask within words have rows in common, but for rows that are merged.
+    together = [within] * bool(within) if mask_spacing is None else [[one] for one in within]
+    parts = [_rows_of_words(contexts, some, reach) for some in together]
+    parts += [_rows_of_contexts(contexts, m, metric, mask_id, reach) for m, metric in others]
+    if mask_spacing is not None:
+        parts = [_merge(contexts, metric, rows, mask_spacing) for (_, metric), rows in zip(within + others, parts)]
+    return joined(parts, len(contexts))
 
 
 def _ask(metric: Metric, word: IntArray) -> MaskRows:
@@ -153,17 +162,8 @@ def _ask(metric: Metric, word: IntArray) -> MaskRows:
 def _is_first(target: IntArray) -> BoolArray:
     """Which rows are the first ones of their targets."""
     first = np.zeros(len(target), dtype=bool)
-    first[np.unique(target, return_index=True)[1]] = True
+    first[distinct(target)[0]] = True
     return first
-
-
-def runs(masked: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The runs of a mask matrix, row by row: the row, the first column and the column behind the last of each."""
-    edges = np.zeros((len(masked), masked.shape[1] + 1), dtype=np.int8)
-    edges[:, :-1] = masked
-    edges[:, 1:] -= masked
-    row, begin = np.nonzero(edges > 0)
-    return row, begin, np.nonzero(edges < 0)[1]
 
 
 # What a row has in the place of a piece.
@@ -189,39 +189,36 @@ def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> tuple[M
 
 
 def runs_of(places: Matrix) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-    """As `runs`, of what is masked and of what is hidden, with which of them are hidden."""
-    of_both = [runs(places == kind) for kind in (MASKED, HIDDEN)]
-    row, begin, end = (np.concatenate(columns) for columns in zip(*of_both))
-    order = np.lexsort((begin, row))
-    return row[order], begin[order], end[order], order >= len(of_both[0][0])
+    """The runs of what is masked, or hidden, row by row: the row of each, its first column, the column behind its last,
+    and whether it is hidden.
+    """
+    padded = np.pad(places, ((0, 0), (1, 1)))  # with what is seen
+    changes = padded[:, 1:] != padded[:, :-1]
+    row, begin = np.nonzero(changes & (padded[:, 1:] != SEEN))
+    return row, begin, np.nonzero(changes & (padded[:, :-1] != SEEN))[1], places[row, begin] == HIDDEN
 
 
-@dataclass
-class _Pattern:
-    """What some metrics mask in any word of so many pieces. Equal sets of several metrics are one row."""
+def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> MaskedRows:
+    """What some metrics mask, wherever they are asked so. Equal sets of several metrics are one row. A position and a
+    piece is the number of the piece among those that the metrics were asked of.
 
-    n_rows: int
-    run_row: IntArray  # int, shape (runs,)
-    begin: IntArray  # int, shape (runs,): the first piece of the word
-    end: IntArray  # int, shape (runs,)
-    hidden: BoolArray  # bool, shape (runs,)
-    entries: Entries  # with the piece of the word as the position and as the piece
-
-
-def _pattern(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> _Pattern:
-    """That of words of n pieces. A metric that masks within words depends on nothing else."""
+    asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and what it says.
+    """
     found = []
-    for m, metric in metrics:
-        rows = _ask(metric, np.zeros(n, dtype=np.int64))
+    for m, rows in asked:
         places, row = _in_reach(rows.masked, rows.target, reach)
-        of_metric = np.full(len(rows.target), m)
-        found.append((places[row], rows.target, of_metric, rows.weight, _is_first(rows.target)))
+        found.append((places[row], rows.target, np.full(len(row), m), rows.weight, _is_first(rows.target)))
     places, target, *others = (np.concatenate(column) for column in zip(*found))
     places, row = distinct_rows(places)
-    return _Pattern(len(places), *runs_of(places), Entries(row, target, target, *others))
+    return MaskedRows(np.zeros(len(places), int), *runs_of(places), Entries(row, target, target, *others))
 
 
-_kept_pattern = cached(maxsize=256)(_pattern)
+def _of_words(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> MaskedRows:
+    """The pattern of words of n pieces. A metric that masks within words depends on nothing else."""
+    return _pattern([(m, _ask(metric, np.zeros(n, dtype=np.int64))) for m, metric in metrics], reach)
+
+
+_kept_of_words = cached(maxsize=256)(_of_words)
 
 
 def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], reach: int | None = None) -> MaskedRows:
@@ -229,31 +226,33 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], re
     for _, metric in metrics:
         check_claim(metric)
     to_score = np.flatnonzero(contexts.to_score)
-    starts = np.flatnonzero(begins(contexts.word[to_score]))
-    size = np.diff(np.append(starts, len(to_score)))
-    scored = np.logical_or.reduceat(contexts.scored[to_score], starts) if len(starts) else starts > 0
-    first, last = to_score[starts], to_score[starts + size - 1]
-    is_whole = last - first == size - 1  # else other pieces stand between those to score
-    parts = [_nothing()]
-    for n in np.unique(size[scored]).tolist():
-        pattern = (_kept_pattern if n <= KEPT else _pattern)(n, tuple(metrics), reach)
+    words = Groups.beginning(begins(contexts.word[to_score]))
+    scored = np.bincount(words.owner, contexts.scored[to_score], len(words)) > 0
+    # Else other pieces stand between those to score.
+    is_whole = to_score[words.ends - 1] - to_score[words.starts] == words.lengths - 1
+    parts = list[MaskedRows]()
+    for n in np.unique(words.lengths[scored]).tolist():
+        pattern = (_kept_of_words if n <= KEPT else _of_words)(n, tuple(metrics), reach)
         for whole in (True, False):
-            words = starts[scored & (size == n) & (is_whole == whole)]
-            if len(words):
-                parts.append(_apply(contexts, to_score, words, pattern if whole else _by_piece(pattern)))
-    return joined(parts[1:] or parts, len(contexts))
+            some = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
+            if len(some):
+                parts.append(_apply(contexts, to_score, some, pattern if whole else _by_piece(pattern)))
+    return joined(parts, len(contexts))
 
 
-def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: _Pattern) -> MaskedRows:
+def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: MaskedRows) -> MaskedRows:
     """The rows of some words. words (int array, shape (words,)): Where each begins in `to_score`."""
-    before = (np.arange(len(words)) * pattern.n_rows)[:, None]
+
+    def in_each(before: IntArray, values: IntArray) -> IntArray:
+        return (before[:, None] + values).ravel()
+
+    rows_before = np.arange(len(words)) * len(pattern)
+    piece, begin, last = (to_score[in_each(words, x)] for x in (pattern.entries.piece, pattern.begin, pattern.end - 1))
     entries = pattern.entries.at(np.tile(np.arange(len(pattern.entries.row)), len(words)))
-    row = (before + pattern.entries.row).ravel()
-    piece = to_score[words[:, None] + pattern.entries.piece].ravel()
-    begin, last = (to_score[words[:, None] + x].ravel() for x in (pattern.begin, pattern.end - 1))
+    row = in_each(rows_before, pattern.entries.row)
     rows = MaskedRows(
-        source=np.repeat(contexts.context[to_score[words]], pattern.n_rows),
-        run_row=(before + pattern.run_row).ravel(),
+        source=np.repeat(contexts.context[to_score[words]], len(pattern)),
+        run_row=in_each(rows_before, pattern.run_row),
         begin=contexts.position[begin],
         end=contexts.position[last] + 1,
         hidden=np.tile(pattern.hidden, len(words)),
@@ -262,61 +261,51 @@ def _apply(contexts: Contexts, to_score: IntArray, words: IntArray, pattern: _Pa
     return rows.with_entries(contexts.scored[piece])
 
 
-def _by_piece(pattern: _Pattern) -> _Pattern:
+def _by_piece(pattern: MaskedRows) -> MaskedRows:
     """The same with a run for each piece."""
-    size = pattern.end - pattern.begin
-    begin, run_row = spread(pattern.begin, size), np.repeat(pattern.run_row, size)
-    return replace(pattern, run_row=run_row, begin=begin, end=begin + 1, hidden=np.repeat(pattern.hidden, size))
+    run = Groups(pattern.end - pattern.begin).owner
+    begin = spread(pattern.begin, pattern.end - pattern.begin)
+    return replace(pattern, run_row=pattern.run_row[run], begin=begin, end=begin + 1, hidden=pattern.hidden[run])
 
 
 def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int, reach: int | None = None) -> MaskedRows:
     """The rows of a metric that may mask across words: context by context."""
     # If a metric hides all that follows a piece, it does so though that is not to be scored. Of the other metrics, what
     # is not to be scored stays in sight.
-    hides_what_follows = not shows_what_follows(metric)
-    parts = [_nothing()]
+    hides_what_follows, parts = not shows_what_follows(metric), list[MaskedRows]()
     for c in np.unique(contexts.context[contexts.scored]).tolist():
-        pieces = np.arange(contexts.first[c], contexts.first[c + 1])
-        asked = pieces if hides_what_follows else pieces[contexts.to_score[pieces]]
+        own = contexts.pieces_of[c]
+        asked = own.start + np.flatnonzero(contexts.to_score[own] | hides_what_follows)
         rows = _ask(metric, contexts.word[asked] - contexts.word[asked[0]])
-        scored = contexts.scored[asked[rows.target]]
-        piece = asked[rows.target[scored]]
-        if rows.removed is None:
-            # What is in reach depends on all that a set scores. Without a limit, the others need not be looked at.
-            looked_at = scored | (reach is not None)
-            of_asked, row = _in_reach(rows.masked[looked_at], rows.target[looked_at], reach)
-            used, row = np.unique(row[scored[looked_at]], return_inverse=True)
-            places = np.zeros((len(used), len(pieces)), dtype=np.int8)
-            places[:, asked - pieces[0]] = of_asked[used]
-            run_row, begin, end, hidden = runs_of(places)
-            run = run_row, contexts.position[pieces[0]] + begin, contexts.position[pieces[0]] + end, hidden
-            source, position, others = np.full(len(places), c), contexts.position[piece], _nothing().others
+        # What is in reach depends on all that a set scores. Without a limit, the others need not be looked at.
+        if reach is None or rows.removed is not None:
+            scored = contexts.scored[asked[rows.target]]
+            rows = MaskRows._make(None if array is None else array[scored] for array in rows)
+        if rows.removed is not None:
+            parts.append(_rows_as_read(contexts, c, asked, m, rows, rows.removed, mask_id))
         else:
-            row = np.arange(len(piece))
-            run, source = (row[:0], row[:0], row[:0], row[:0] > 0), len(contexts) + row
-            others, position = _as_read(contexts, c, asked, rows.masked[scored], rows.removed[scored], piece, mask_id)
-        of_metric, first = np.full(len(piece), m), _is_first(rows.target)[scored]
-        entries = Entries(row, position, piece, of_metric, rows.weight[scored], first)
-        parts.append(MaskedRows(source, *run, entries, others))
-    return joined(parts[1:] or parts, len(contexts))
+            pattern, is_whole = _pattern([(m, rows)], reach), asked[-1] - asked[0] == len(asked) - 1
+            parts.append(_apply(contexts, asked, np.zeros(1, int), pattern if is_whole else _by_piece(pattern)))
+    return joined(parts, len(contexts))
 
 
-def _as_read(
-    contexts: Contexts, c: int, asked: IntArray, masked: BoolArray, removed: BoolArray, target: IntArray, mask_id: int
-) -> tuple[OwnIds, IntArray]:
-    """The rows of a context from which pieces are removed: `MaskedRows.others`, and where each target stands.
-
-    asked, target (int arrays, shape (columns,) and (rows,)): Pieces.
-    """
-    ids = contexts.ids[contexts.bounds[c] : contexts.bounds[c + 1]]
-    place, end = contexts.position[asked], int(contexts.position[contexts.first[c + 1] - 1]) + 1
+def _rows_as_read(
+    contexts: Contexts, c: int, asked: IntArray, m: int, rows: MaskRows, removed: BoolArray, mask_id: int
+) -> MaskedRows:
+    """The rows of a context from which pieces are removed. asked (int array): What the metric was asked of."""
+    masked, ids, place = rows.masked, contexts.ids[contexts.ids_of[c]], contexts.position[asked]
+    end = int(contexts.position[contexts.pieces_of.ends[c] - 1]) + 1
     added = masked.shape[1] - len(asked)  # masks behind the last piece
     ids = np.concatenate([ids[:end], np.full(added, mask_id, dtype=np.int32), ids[end:]])
     is_mask, kept = np.zeros((len(masked), len(ids)), dtype=bool), np.ones((len(masked), len(ids)), dtype=bool)
     is_mask[:, np.append(place, end + np.arange(added))] = masked
     kept[:, place], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
-    position = (np.cumsum(kept, axis=1) - 1)[np.arange(len(masked)), contexts.position[target]]
-    return OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1)), position
+    row, none = np.arange(len(masked)), np.zeros(0, dtype=np.int64)
+    position = (np.cumsum(kept, axis=1) - 1)[row, place[rows.target]]
+    of_metric, first = np.full(len(row), m), _is_first(rows.target)
+    entries = Entries(row, position, asked[rows.target], of_metric, rows.weight, first)
+    own_ids = OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1))
+    return MaskedRows(len(contexts) + row, none, none, none, none > 0, entries, own_ids)
 
 
 def _nothing() -> MaskedRows:
@@ -330,7 +319,7 @@ def _merge(contexts: Contexts, metric: Metric, rows: MaskedRows, spacing: int) -
     first, last, word_end = extents(contexts, metric, rows, "mask_spacing")
     number, n_merged, source = np.zeros(len(first), dtype=np.int64), 0, [rows.source[:0]]
     by_source = np.argsort(rows.source, kind="stable")
-    for own in np.split(by_source, np.flatnonzero(np.diff(rows.source[by_source])) + 1) if len(rows) else ():
+    for own in map(by_source.__getitem__, Groups.beginning(begins(rows.source[by_source]))):
         shared = share_passes(first[own], last[own], word_end[own], spacing)
         number[own] = n_merged + shared
         source.append(np.full(shared.max() + 1, rows.source[own[0]]))
@@ -347,15 +336,14 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
     RAISES (ValueError): A row masks pieces of several words, or does not mask its target, or lacks pieces: such rows
         cannot share a forward pass, as a setting asks.
     """
-    edges = rows.run_edges()
-    entries = rows.entries
-    if not len(rows.others.length) and (np.diff(edges) > 0).all():
-        first, last = rows.begin[edges[:-1]], rows.end[edges[1:] - 1] - 1
-        width = int(contexts.lengths.max(initial=0)) + 1
-        place = entries.row * width + entries.position
-        run = np.searchsorted(rows.run_row * width + rows.begin, place, side="right") - 1
+    runs_of, entries = rows.runs_of, rows.entries
+    if not len(rows.others.length) and (runs_of.lengths > 0).all():
+        first, last = rows.begin[runs_of.starts], rows.end[runs_of.ends - 1] - 1
+        shape = len(rows), int(contexts.lengths.max(initial=0)) + 1
+        place = np.ravel_multi_index((entries.row, entries.position), shape)
+        run = np.searchsorted(np.ravel_multi_index((rows.run_row, rows.begin), shape), place, side="right") - 1
         masks_target = (rows.run_row[run] == entries.row) & (entries.position < rows.end[run])
-        first_piece = contexts.first[rows.source]
+        first_piece = contexts.pieces_of.starts[rows.source]
         before = contexts.position[first_piece]
         word = contexts.word[first_piece + first - before]
         if masks_target.all() and (word == contexts.word[first_piece + last - before]).all():

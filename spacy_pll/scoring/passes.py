@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import IntArray, distinct, inverse, spread
+from ..arrays import FloatArray, Groups, IntArray, distinct, inverse
 from .digests import Digests
 from .masks import MaskedRows
 from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
 Self = TypeVar("Self", bound="Batch")
+SomeFlat = TypeVar("SomeFlat", bound="Flat")
 
 
 class PassLimits(NamedTuple):
@@ -35,6 +36,10 @@ class PassLimits(NamedTuple):
 
 class Flat:
     """Arrays with one axis, of numpy or as tensors on a device."""
+
+    @classmethod
+    def of(cls: type[SomeFlat], *arrays: IntArray) -> SomeFlat:
+        return cls(*(array.astype(np.int32, copy=False) for array in arrays))
 
     @property
     def arrays(self) -> list[Any]:
@@ -164,6 +169,11 @@ class Batch:
         runs, targets = (of_rows(x, rows) for x in (self.flat.run_row, self.flat.row))
         return replace(self, rows=rows, runs=runs, targets=targets)
 
+    def divided(self: Self, lengths: IntArray, limits: PassLimits) -> Iterator[Self]:
+        """All rows of the plan, in passes. lengths (int array, shape (rows,)): As `divide` takes them."""
+        for begin, end in divide(lengths, Groups.by(self.flat.row, len(lengths)).edges, limits):
+            yield self.with_rows(slice(begin, end))
+
 
 def of_rows(row: IntArray, rows: slice) -> slice:
     """Where some rows stand in a non-decreasing array of rows."""
@@ -171,8 +181,21 @@ def of_rows(row: IntArray, rows: slice) -> slice:
     return slice(begin, end)
 
 
-class RowPlan(WeightedSums):
-    """The forward passes for some contexts, and how their log-probabilities make up the scores.
+class Plan:
+    """Some forward passes, and how what a model says in them makes up scores."""
+
+    sums: WeightedSums  # all that scores need. The rows are most of a plan's memory
+    n_targets: int  # how many log-probabilities the batches give
+
+    def scores(self, log_probs: FloatArray) -> FloatArray:
+        """As `WeightedSums.scores`. RAISES (RuntimeError): The batches, which say what the order is, were not made."""
+        if not hasattr(self, "sums"):
+            raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
+        return self.sums.scores(log_probs)
+
+
+class RowPlan(Plan):
+    """The forward passes for some contexts.
 
     Two rows whose ids are equal are one, whichever metric, piece or text they come from. For a word of one piece
     `original`, `word_l2r` and `whole_word` give the same row.
@@ -181,51 +204,28 @@ class RowPlan(WeightedSums):
     def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int):
         """rows (MaskedRows): At least one."""
         other_ids, other_lengths = rows.others
-        ids = np.concatenate([contexts.ids, other_ids])
-        edges = np.concatenate([contexts.bounds, contexts.bounds[-1] + np.cumsum(other_lengths)])
-        run_edges = rows.run_edges()
-        digests = Digests(ids, edges, mask_id).of_rows(rows.source, run_edges, rows.run_row, rows.begin, rows.end)
+        ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))
+        digests = Digests(ids, ids_of, mask_id).of_rows(rows.source, rows.runs_of, rows.begin, rows.end)
         first, number = distinct(digests)
-        length = np.diff(edges)[rows.source[first]]
-        order = np.argsort(-length * len(digests) + first)  # the longest first
-        kept, length = first[order], length[order]
-        n_runs = np.diff(run_edges)[kept]
-        runs = spread(run_edges[kept], n_runs)
+        order = np.lexsort((first, -ids_of.lengths[rows.source[first]]))  # the longest first
+        kept, entries = first[order], rows.entries
+        length = ids_of.lengths[rows.source[kept]]
         # Sorted by row, so that the targets of a batch stand together.
-        true = contexts.true_ids[rows.entries.piece].astype(np.int64)
-        row = inverse(order)[number[rows.entries.row]]
+        true = contexts.true_ids[entries.piece].astype(np.int64)
         shape = len(kept), int(length.max()) + 1, int(true.max(initial=0)) + 1
-        targets = np.ravel_multi_index((row, rows.entries.position, true), shape)
-        of_targets, self._target_of_entry = distinct(targets)
-        arrays = (
-            edges[rows.source[kept]],
-            length,
-            np.repeat(np.arange(len(kept)), n_runs),
-            rows.begin[runs],
-            rows.end[runs],
-        )
-        self.flat: FlatRows | None = FlatRows(
-            ids.astype(np.int32, copy=False),
-            *(x.astype(np.int32) for x in (*arrays, *np.unravel_index(targets[of_targets], shape))),
-        )
+        targets = np.ravel_multi_index((inverse(order)[number[entries.row]], entries.position, true), shape)
+        of_targets, target_of_entry = distinct(targets)
+        runs, begin = rows.runs_in(kept)[:3], ids_of.starts[rows.source[kept]]
+        self.flat = FlatRows.of(ids, begin, length, *runs, *np.unravel_index(targets[of_targets], shape))
         self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
-        self.n_targets = len(of_targets)  # how many log-probabilities the batches give
-        super().__init__(contexts, rows, n_metrics)
+        self.n_targets = len(of_targets)
+        self.sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)
 
     def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[Batch]:
         """The forward passes. The longest rows come first, so that a lack of memory shows at once."""
-        flat = self.flat
-        assert flat is not None
-        first_target = np.searchsorted(flat.row, np.arange(self.n_rows + 1))
-        passes = divide(flat.length, first_target, limits)
-        edges = [0, *(end for _, end in passes)]
-        of_passes = edges, np.searchsorted(flat.run_row, edges).tolist(), first_target[edges].tolist()
-        for rows, runs, targets in zip(*(map(slice, begins, begins[1:]) for begins in of_passes)):
-            yield Batch(flat, rows, runs, targets, self.mask_id, limits.pad_id, wanted)
-
-    def release_inputs(self) -> None:
-        """Free the rows once the batches have been read: they are most of a plan's memory, and `scores` needs none."""
-        self.flat = None
+        none = slice(0, 0)
+        every = Batch(self.flat, none, none, none, self.mask_id, limits.pad_id, wanted)
+        return every.divided(self.flat.length, limits)
 
 
 def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import BoolArray, begins
+from ..arrays import BoolArray, Groups, begins
 from ..metrics import Metric, masks_within_words
 from .groups import GroupPlan, filled, near_runs
 from .masks import REACH, MaskedRows, extents, masked_rows
@@ -57,13 +57,13 @@ def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> It
         if contexts.scored.any():
             yield contexts
         return
-    whole = np.cumsum(begins(contexts.context if merged else contexts.word)) - 1
-    by_whole = np.bincount(whole, cost).astype(np.int64)
-    longest_first = np.argsort(-contexts.lengths[contexts.context[begins(whole)]], kind="stable")
+    whole = Groups.beginning(begins(contexts.context if merged else contexts.word))
+    by_whole = np.add.reduceat(cost, whole.starts)
+    longest_first = np.argsort(-contexts.lengths[contexts.context[whole.starts]], kind="stable")
     part = np.zeros(len(by_whole), dtype=np.int64)
     part[longest_first] = filled(by_whole[longest_first], np.arange(len(by_whole)) == 0, max_ids).cumsum()
     for number in range(1, part.max() + 1):
-        here = contexts.scored & (part[whole] == number)
+        here = contexts.scored & (part[whole.owner] == number)
         if here.any():
             yield replace(contexts, scored=here)
 

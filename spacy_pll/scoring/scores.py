@@ -1,13 +1,13 @@
 """What a model predicts at the targets of forward passes, and how that makes up the scores of pieces."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from .masks import MaskedRows
-from .windows import Contexts
+from .masks import Entries
 
 # What a model is asked for at each target, besides its log-probability: its rank, the entropy and so many alternatives,
 # or the log-probabilities of these ids. None: nothing.
@@ -28,7 +28,7 @@ class Distributions(NamedTuple):
         alternatives = n_alternatives, n_pieces
         return cls(np.zeros(n_pieces, int), np.zeros(n_pieces), np.zeros(alternatives, int), np.zeros(alternatives))
 
-    def at(self, index: IntArray) -> "Distributions":
+    def at(self, index: IntArray | slice) -> "Distributions":
         """Those at some of the pieces."""
         return Distributions._make(values[..., index] for values in self)
 
@@ -42,38 +42,28 @@ class Predictions(NamedTuple):
     wanted: Sequence[np.ndarray] = ()
 
 
+@dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """How log-probabilities make up scores: one entry for each metric, piece and row that scores it.
+    """How log-probabilities make up scores: one entry for each metric, piece and row that scores it."""
 
-    contexts (Contexts): What is read. Their pieces are numbered one context after the other.
-    rows (MaskedRows): Has the entries.
-    """
-
-    _target_of_entry: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
-
-    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int):
-        self.n_metrics, self.n_pieces = n_metrics, len(contexts.word)
-        entries = rows.entries
-        self._weight, self._metric, self._piece = entries.weight, entries.metric, entries.piece
-        self._primary_first = np.flatnonzero(
-            entries.first & (entries.metric == 0)
-        )  # that give a piece its distribution
+    shape: tuple[int, int]  # metrics, and pieces of all contexts
+    entries: Entries
+    target: IntArray  # int, shape (entries,): the number of the target whose log-probability each entry takes
 
     def scores(self, log_probs: FloatArray) -> FloatArray:
         """Of the pieces of all contexts; 0.0 where these rows score nothing. float64, shape (metrics, pieces).
 
         log_probs (float array, shape (targets,)): Those of the batches' targets, in their order.
-        RAISES (RuntimeError): The batches, which say what that order is, have not been made.
         """
-        if not hasattr(self, "_target_of_entry"):
-            raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
-        place, values = self._metric * self.n_pieces + self._piece, self._weight * log_probs[self._target_of_entry]
-        sums: FloatArray = np.bincount(place, values, self.n_metrics * self.n_pieces).astype(np.float64)
-        return sums.reshape(self.n_metrics, -1)
+        place = np.ravel_multi_index((self.entries.metric, self.entries.piece), self.shape)
+        values = self.entries.weight * log_probs[self.target]
+        sums: FloatArray = np.bincount(place, values, self.shape[0] * self.shape[1]).astype(np.float64)
+        return sums.reshape(self.shape)
 
     def fill(self, pieces: np.ndarray, targets: np.ndarray) -> None:
         """Fill in what the model says at the pieces that these rows score under the first metric.
 
         Each piece takes what is said in its first row, out of that at the batches' targets. The last axis is theirs.
         """
-        pieces[..., self._piece[self._primary_first]] = targets[..., self._target_of_entry[self._primary_first]]
+        first = np.flatnonzero(self.entries.first & (self.entries.metric == 0))
+        pieces[..., self.entries.piece[first]] = targets[..., self.target[first]]

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..arrays import BoolArray, IntArray, begins, bounds, spread
+from ..arrays import BoolArray, Groups, IntArray, begins, spread
 from ..user_warnings import warn_user
 from .wordpieces import Wordpieces, Words, connected_runs, get_wordpieces, segment_of
 
@@ -54,9 +53,8 @@ class Contexts:
     """Some contexts, one after the other. Where nothing else is said, the arrays have shape (pieces,)."""
 
     ids: IntArray  # int32, shape (ids,): special tokens included
-    bounds: IntArray  # int, shape (contexts + 1,): where the ids of each begin, and where the last ones end
-    first: IntArray  # int, shape (contexts + 1,): where the pieces of each begin, and where the last ones end
-    context: IntArray  # int, index of the piece's context
+    ids_of: Groups  # the ids of each context
+    pieces_of: Groups  # its pieces
     position: IntArray  # int, where the piece stands in its context
     word: IntArray  # int, non-decreasing: the piece's word; no two contexts share a number
     to_score: BoolArray  # bool, the pieces that are scored here or in another context; the others are context alone
@@ -65,49 +63,47 @@ class Contexts:
     window: IntArray  # int, shape (contexts,): number of the window among those of its span
 
     def __len__(self) -> int:
-        return len(self.bounds) - 1
+        return len(self.ids_of)
+
+    @property
+    def context(self) -> IntArray:
+        """The index of each piece's context."""
+        return self.pieces_of.owner
 
     @property
     def lengths(self) -> IntArray:
         """int, shape (contexts,): special tokens included."""
-        return np.asarray(np.diff(self.bounds), dtype=np.int64)
+        return self.ids_of.lengths
 
     @property
     def true_ids(self) -> IntArray:
         """The id of each piece. int32, shape (pieces,)."""
-        ids: IntArray = self.ids[self.bounds[self.context] + self.position]
+        ids: IntArray = self.ids[self.ids_of.starts[self.context] + self.position]
         return ids
 
     def __iter__(self) -> Iterator[Context]:
-        return map(self.__getitem__, range(len(self)))
-
-    def __getitem__(self, c: int) -> Context:
-        own = slice(self.first[c], self.first[c + 1])
-        ids = self.ids[self.bounds[c] : self.bounds[c + 1]]
-        first = int(self.position[own.start]) if own.start < own.stop else 0
-        return Context(ids, first, self.word[own], self.scored[own], self.to_score[own])
+        for ids, own in zip(self.ids_of, self.pieces_of):
+            first = int(self.position[own.start]) if own.start < own.stop else 0
+            yield Context(self.ids[ids], first, self.word[own], self.scored[own], self.to_score[own])
 
     @classmethod
     def of(cls, contexts: Sequence[Context]) -> "Contexts":
         """The same as single contexts, whose words have numbers of their own."""
-        n_pieces = np.array([len(context.word) for context in contexts], dtype=np.int64)
-        first = bounds(n_pieces)
-        owner = np.repeat(np.arange(len(contexts)), n_pieces)
+        pieces_of = Groups.of([context.word for context in contexts])
+        owner, n = pieces_of.owner, len(pieces_of.owner)
         before = np.array([context.first for context in contexts], dtype=np.int64)
-        none, all_of = np.zeros(0, dtype=bool), (np.ones(n, dtype=bool) for n in n_pieces)
-        last_words = bounds(np.array([context.word.max(initial=0) + 1 for context in contexts], dtype=np.int64))[:-1]
+        words_of = Groups(np.array([context.word.max(initial=-1) + 1 for context in contexts], dtype=np.int64))
+        to_score = [np.ones_like(one.scored) if one.to_score is None else one.to_score for one in contexts]
+        none = np.zeros(0, dtype=bool)
         return cls(
             ids=np.concatenate([np.zeros(0, dtype=np.int32), *(context.ids for context in contexts)]),
-            bounds=bounds(np.array(list(map(len, contexts)), dtype=np.int64)),
-            first=first,
-            context=owner,
-            position=np.arange(first[-1]) - first[owner] + before[owner],
-            word=np.concatenate([first[:0], *(context.word for context in contexts)]) + last_words[owner],
-            to_score=np.concatenate(
-                [none, *(every if one.to_score is None else one.to_score for one, every in zip(contexts, all_of))]
-            ),
+            ids_of=Groups.of(contexts),
+            pieces_of=pieces_of,
+            position=before[owner] + pieces_of.within,
+            word=np.concatenate([owner[:0], *(context.word for context in contexts)]) + words_of.starts[owner],
+            to_score=np.concatenate([none, *to_score]),
             scored=np.concatenate([none, *(context.scored for context in contexts)]),
-            piece=np.arange(first[-1]),
+            piece=np.arange(n),
             window=np.zeros(len(contexts), dtype=np.int64),
         )
 
@@ -115,7 +111,7 @@ class Contexts:
 def get_contexts(
     spans_of: Sequence[Sequence[Span]],
     pieces: Wordpieces,
-    first_tokens: IntArray,
+    tokens_of: Groups,
     targets: BoolArray | None,
     max_length: int,
     lookahead: int | None = None,
@@ -132,88 +128,85 @@ def get_contexts(
 
     spans_of (Sequence[Sequence[Span]]): The spans of each doc.
     pieces (Wordpieces): Those of all spans, in their order.
-    first_tokens (int array, shape (docs + 1,)): The number of each doc's first token among the tokens of all docs.
+    tokens_of (Groups): The tokens of each doc.
     targets (Optional[bool array, shape (tokens,)]): The tokens to score; None: all. Pieces of white space before a run
         of targets are context, though they belong to the first of these tokens.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
     units_of (Sequence[Sequence[tuple[int, int]]]): For each doc, the units that the pieces were joined to.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens,).
     """
-    scored = np.ones(first_tokens[-1], dtype=bool) if targets is None else targets.copy()
+    scored = np.ones(tokens_of.edges[-1], dtype=bool) if targets is None else targets.copy()
     to_score = np.ones(len(pieces), dtype=bool)
     if targets is not None:
-        to_score = targets[pieces.token] & ~_is_before(pieces, spans_of, first_tokens, targets)
-    word, owner = pieces.word.copy(), np.full(len(pieces), -1)
-    # Of each window its span's index, where its pieces begin and end, and its number among those of the span.
-    windows = list[tuple[int, int, int, int]]()
-    window_of_span, s = list[int](), 0  # of spans that are one window; -1 for the others
-    first, n_ids = pieces.first.tolist(), np.diff(pieces.bounds).tolist()
-    for d, spans in enumerate(spans_of):
-        if len(spans) == 1 and len(spans[0]) == len(spans[0].doc) and n_ids[s] <= max_length:
-            # There is nothing to choose. This is how most texts are read, so it is fast.
-            window_of_span.append(len(windows))
-            windows.append((s, first[s], first[s + 1], 0))
-        elif not spans:
-            scored[first_tokens[d] : first_tokens[d + 1]] = False
-        else:
-            tokens = slice(first_tokens[d], first_tokens[d + 1])
-            cuts = [_cut(span, pieces, s + i, tokens.start, max_length, lookahead) for i, span in enumerate(spans)]
-            best = _best_span(spans, cuts, units_of[d] if units_of else ())
-            window_of_span += [-1] * len(spans)
-            for i, cut in enumerate(cuts):
-                own = slice(first[s + i], first[s + i + 1])
-                word[own] = cut.word
-                owner[own] = np.where(best[cut.token] == i, len(windows) + cut.window, -1)
-                bounds_of = enumerate((own.start + cut.bounds).tolist())
-                windows += [(s + i, start, end, number) for number, (start, end) in bounds_of]
-            scored[tokens] &= best >= 0
-            _warn_of_cut_units(spans, scored[tokens], best, units_of[d] if units_of else ())
-        s += len(spans)
-    whole = np.repeat(np.array(window_of_span, dtype=np.int64), np.diff(pieces.first))
-    return _joined(pieces, windows, word, to_score, np.maximum(owner, whole)), scored
+        to_score = targets[pieces.token] & ~_is_before(pieces, spans_of, tokens_of, targets)
+    word, window = pieces.word.copy(), np.zeros(len(pieces), dtype=np.int64)  # of its span, in which a piece is scored
+    of_doc, of_span = Groups.of(spans_of), pieces.encoded.pieces_of
+    # Where there is nothing to choose. This is how most texts are read, so it is fast.
+    whole = np.array([len(spans) == 1 and len(spans[0]) == len(spans[0].doc) for spans in spans_of], dtype=bool)
+    whole[whole] = pieces.encoded.ids_of.lengths[of_doc.starts[whole]] <= max_length
+    alone = of_doc.starts[whole]
+    # Of each window its span, its number among those of the span, and where its pieces begin and end.
+    windows = [np.column_stack([alone, np.zeros_like(alone), of_span.starts[alone], of_span.ends[alone]])]
+    for d in np.flatnonzero(~whole).tolist():
+        s, spans, tokens, units = of_doc.starts[d], spans_of[d], tokens_of[d], units_of[d] if units_of else ()
+        cuts = [_cut(span, pieces, s + i, tokens.start, max_length, lookahead) for i, span in enumerate(spans)]
+        best = _best_span(spans, cuts, units) if spans else np.full(tokens.stop - tokens.start, -1)
+        for i, cut in enumerate(cuts):
+            own, n = of_span[s + i], np.arange(len(cut.limits))
+            word[own] = cut.word
+            window[own] = np.where(best[cut.token] == i, cut.window, -1)
+            windows.append(np.column_stack([np.full_like(n, s + i), n, own.start + cut.limits]))
+        scored[tokens] &= best >= 0
+        _warn_of_cut_units(spans, scored[tokens], best, units)
+    in_order = np.concatenate(windows)
+    in_order = in_order[np.argsort(in_order[:, 0], kind="stable")]
+    return _joined(pieces, in_order, word, to_score, window), scored
 
 
-def _joined(
-    pieces: Wordpieces, windows: list[tuple[int, int, int, int]], word: IntArray, to_score: BoolArray, owner: IntArray
-) -> Contexts:
-    """The windows in which a piece is scored. owner (int array, shape (pieces,)): The window of each, or -1."""
-    owner = np.where(to_score, owner, -1)
-    used = np.bincount(owner + 1, minlength=len(windows) + 1)[1:] > 0
-    span, start, end, number = np.fromiter(chain.from_iterable(windows), np.int64).reshape(-1, 4)[used].T
-    n, before = end - start, pieces.before[span]
-    n_ids = np.diff(pieces.bounds)[span] - np.diff(pieces.first)[span] + n
-    context, piece = np.repeat(np.arange(len(n)), n), spread(start, n)
-    of_id, at = np.repeat(np.arange(len(n)), n_ids), spread(np.zeros_like(n_ids), n_ids)
-    # What a window lacks: behind its first special tokens the pieces before it, behind its pieces those after it.
-    skipped = np.where(at >= before[of_id], (start - pieces.first[span])[of_id], 0)
-    skipped += np.where(at >= (before + n)[of_id], (pieces.first[span + 1] - end)[of_id], 0)
+def _joined(pieces: Wordpieces, windows: IntArray, word: IntArray, to_score: BoolArray, window: IntArray) -> Contexts:
+    """The windows in which a piece is scored.
+
+    windows (int array, shape (windows, 4)): Span, number, begin and end of each, by spans.
+    window (int array, shape (pieces,)): The number of the window in which each piece is scored, or -1.
+    """
+    span, number, start, end = windows.T
+    encoded, pieces_of, piece = pieces.encoded, Groups(end - start), spread(start, end - start)
+    scored = to_score[piece] & (window[piece] == number[pieces_of.owner])
+    used = np.bincount(pieces_of.owner, scored, len(span)) > 0
+    if not used.all():
+        return _joined(pieces, windows[used], word, to_score, window)
+    # A window has the special tokens before the pieces of its span, its own pieces, and the special tokens behind.
+    of_span, before = encoded.pieces_of, encoded.before[span]
+    first = encoded.ids_of.starts[span] + before
+    behind = first + of_span.lengths[span]
+    starts = first - before, first + start - of_span.starts[span], behind
+    counts = np.stack([before, end - start, encoded.ids_of.ends[span] - behind], axis=1)
     return Contexts(
-        ids=pieces.sequence[pieces.bounds[span][of_id] + at + skipped],
-        bounds=bounds(n_ids),
-        first=bounds(n),
-        context=context,
-        position=before[context] + piece - start[context],
-        word=np.cumsum(begins(word[piece]) | begins(context)),
+        ids=encoded.sequence[spread(np.stack(starts, axis=1).ravel(), counts.ravel())],
+        ids_of=Groups(counts.sum(axis=1)),
+        pieces_of=pieces_of,
+        position=before[pieces_of.owner] + pieces_of.within,
+        word=np.cumsum(begins(word[piece]) | begins(pieces_of.owner)),
         to_score=to_score[piece],
-        scored=owner[piece] == np.flatnonzero(used)[context],
+        scored=scored,
         piece=piece,
         window=number,
     )
 
 
 def _is_before(
-    pieces: Wordpieces, spans_of: Sequence[Sequence[Span]], first_tokens: IntArray, targets: BoolArray
+    pieces: Wordpieces, spans_of: Sequence[Sequence[Span]], tokens_of: Groups, targets: BoolArray
 ) -> BoolArray:
     """Which pieces of white space belong to a target but stand before the run of targets that it begins: they are of
     the text before it. A space that is part of no token may stand there.
     """
     end_before = np.zeros(len(targets) + 1, dtype=np.int64)  # where the token before each ends
-    for spans, first in zip(spans_of, first_tokens.tolist()):
+    for spans, first in zip(spans_of, tokens_of.starts.tolist()):
         for token in spans[0].doc if spans else ():
             end_before[first + token.i + 1] = token.idx + len(token)
         end_before[first] = 0
     begins_run = targets & ~np.append(False, targets[:-1])
-    begins_run[first_tokens[:-1][first_tokens[:-1] < len(targets)]] = True
+    begins_run[tokens_of.starts[tokens_of.lengths > 0]] = True
     first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
     is_before: BoolArray = (pieces.untrimmed < end_before[first_of_run[pieces.token]]) & (pieces.start == pieces.end)
     return is_before
@@ -256,18 +249,18 @@ class _Cut:
     token: IntArray  # index in the doc
     end: IntArray  # where the piece ends in the doc's text
     word: IntArray  # the word of each piece, after words longer than a window were split
-    bounds: IntArray  # shape (windows, 2)
+    limits: IntArray  # shape (windows, 2)
     window: IntArray  # the window in which each piece is scored
     margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
 
 
 def _cut(span: Span, pieces: Wordpieces, s: int, first_token: int, max_length: int, lookahead: int | None) -> _Cut:
     """The windows of a span. first_token (int): The number of its doc's first token among the tokens of all docs."""
-    own = slice(pieces.first[s], pieces.first[s + 1])
+    own = pieces.encoded.pieces_of[s]
     token, end, word = pieces.token[own] - first_token, pieces.end[own], pieces.word[own]
     if not len(word):
         return _Cut(token, end, word, np.zeros((0, 2), dtype=np.int64), word, word)  # none
-    size = int(max_length - (pieces.bounds[s + 1] - pieces.bounds[s]) + len(word))
+    size = int(max_length - pieces.encoded.ids_of.lengths[s] + len(word))
     if np.bincount(word - word[0]).max() > size:
         longest = word[0] + np.bincount(word - word[0]).argmax()
         long_token = span.doc[int(token[np.searchsorted(word, longest)])]
@@ -282,32 +275,28 @@ def _cut(span: Span, pieces: Wordpieces, s: int, first_token: int, max_length: i
 
 def split_long_words(word: IntArray, size: int) -> IntArray:
     """Number the words again, with words of more than `size` pieces split into parts of at most `size`."""
-    first = begins(word)
-    within = np.arange(len(word)) - np.flatnonzero(first)[np.cumsum(first) - 1]
-    return np.cumsum(first | (within % size == 0))
+    return np.cumsum(Groups.beginning(begins(word)).within % size == 0)
 
 
 def window_bounds(word: IntArray, size: int) -> IntArray:
     """Windows of at most `size` pieces that begin and end between words. Each overlaps the next by half, and every
     word lies whole in at least one. No word has more than `size` pieces. Start and end, shape (windows, 2).
     """
-    n = len(word)
-    starts = np.flatnonzero(begins(word))
-    ends = np.append(starts[1:], n)
-    bounds = []
-    start = 0
+    words = Groups.beginning(begins(word))
+    starts, ends = words.starts, words.ends
+    windows, start = [], 0
     while True:
         end = ends[np.searchsorted(ends, start + size, side="right") - 1]
-        bounds.append((start, end))
-        if end == n:
-            return np.array(bounds)
+        windows.append((start, end))
+        if end == len(word):
+            return np.array(windows)
         # The next window starts half a window further, but it must hold the word after this window.
         next_end = ends[np.searchsorted(starts, end)]
         earliest = max(min(start + size // 2, end), next_end - size)
         start = starts[np.searchsorted(starts, earliest)]
 
 
-def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = None) -> tuple[IntArray, IntArray]:
+def choose_windows(word: IntArray, limits: IntArray, lookahead: int | None = None) -> tuple[IntArray, IntArray]:
     """For each piece, the window that gives its word the most context.
 
     That is the most pieces on the side of the word that has fewer, then on the other side. With `lookahead`, it is the
@@ -316,14 +305,12 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
 
     RETURNS: The window's index, and the margin there as a number that compares in this order. Shape (pieces,) each.
     """
-    starts = np.flatnonzero(begins(word))
-    ends = np.append(starts[1:], len(word))
-    window = np.zeros(len(starts), dtype=np.int64)
-    margin = np.full(len(starts), -1, dtype=np.int64)
+    words = Groups.beginning(begins(word))
+    window, margin = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int64)
     # One window at a time, with the words inside it: a table of words by windows would grow with the text's square.
-    for w, (start, end) in enumerate(bounds):
-        inside = slice(np.searchsorted(starts, start), np.searchsorted(ends, end, side="right"))
-        left, right = starts[inside] - start, end - ends[inside]
+    for w, (start, end) in enumerate(limits):
+        inside = slice(np.searchsorted(words.starts, start), np.searchsorted(words.ends, end, side="right"))
+        left, right = words.starts[inside] - start, end - words.ends[inside]
         if lookahead is None:
             here = np.minimum(left, right) * _FIRST + np.maximum(left, right)
         else:
@@ -331,7 +318,7 @@ def choose_windows(word: IntArray, bounds: IntArray, lookahead: int | None = Non
         better = here > margin[inside]
         margin[inside][better] = here[better]
         window[inside][better] = w
-    return np.repeat(window, ends - starts), np.repeat(margin, ends - starts)
+    return window[words.owner], margin[words.owner]
 
 
 def _tokens_together(cuts: Sequence[_Cut], doc: Doc, units: Sequence[tuple[int, int]]) -> IntArray:
@@ -353,4 +340,4 @@ def _minimum_by(number: IntArray, value: IntArray) -> IntArray:
 def read_spans(spans: Sequence[Span], tokenizer: "Tokenizer", words: Words, max_length: int) -> Contexts:
     """The contexts of some spans of one doc, in which all their tokens are scored."""
     pieces = get_wordpieces(spans, tokenizer, words)
-    return get_contexts([spans], pieces, np.array([0, len(spans[0].doc)]), None, max_length)[0]
+    return get_contexts([spans], pieces, Groups.of([spans[0].doc]), None, max_length)[0]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..arrays import BoolArray, IntArray, begins, bounds, spread
+from ..arrays import BoolArray, Groups, IntArray, begins, bounds
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
 Words = Literal["spacy", "tokenizer", "whitespace", "piece"]
 WORDS: tuple[str, ...] = get_args(Words)
@@ -31,19 +31,64 @@ class DocTexts(NamedTuple):
     docs: list[Doc]
     texts: list[str]
     starts: list[int]  # where each token of the docs begins in the text of its doc
-    first_tokens: IntArray  # int, shape (docs + 1,): the number of each doc's first token among the tokens of all docs
+    tokens_of: Groups  # the tokens of each doc
 
     @classmethod
     def of(cls, docs: list[Doc]) -> "DocTexts":
-        starts = [token.idx for doc in docs for token in doc]
-        return cls(docs, [doc.text for doc in docs], starts, bounds(np.fromiter(map(len, docs), np.int64, len(docs))))
+        return cls(docs, [doc.text for doc in docs], [token.idx for doc in docs for token in doc], Groups.of(docs))
+
+    @property
+    def first_tokens(self) -> IntArray:
+        """The number of each doc's first token among the tokens of all docs, and how many there are."""
+        return self.tokens_of.edges
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a tokenizer makes of some texts, one after the other. Special tokens are no pieces."""
+
+    sequence: IntArray  # int32: the ids, special tokens included
+    ids_of: Groups  # those of each text
+    pieces_of: Groups  # the pieces of each text
+    before: IntArray  # int, shape (texts,): how many special tokens stand before the pieces, such as [CLS]
+    place: IntArray  # int, shape (pieces,): where each piece stands in the sequence
+    offsets: IntArray  # int, shape (pieces, 2): where it begins and ends in its text
+    pretokens: IntArray | None  # int, shape (pieces,): the number of its pre-token in its text; -1 for none
+
+    @classmethod
+    def of(cls, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> "Encoded":
+        """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
+        encodings = tokenizer.encode_batch(texts)
+        ids_of = Groups.of(encodings)
+        n = int(ids_of.edges[-1])
+        sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32, n)
+        special = np.fromiter(chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, n)
+        place = np.flatnonzero(~special)
+        pieces_of = Groups.by(ids_of.owner[place], len(texts))
+        # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
+        before, some = ids_of.lengths.copy(), pieces_of.lengths > 0
+        before[some] = place[pieces_of.starts[some]] - ids_of.starts[some]
+        apart = np.flatnonzero(place != (ids_of.starts + before)[pieces_of.owner] + pieces_of.within)
+        if len(apart):
+            raise ValueError(
+                f"The tokenizer puts special tokens between the pieces of {texts[pieces_of.owner[apart[0]]][:100]!r}; "
+                "only special tokens at the beginning and the end of a sequence are supported. Choose another model."
+            )
+        offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in encodings))
+        offsets_of = np.fromiter(offsets, np.int64, 2 * n).reshape(-1, 2)[place]
+        numbers = (-1 if i is None else i for one in encodings for i in one.word_ids)
+        of_words = np.fromiter(numbers, np.int64, n)[place] if pretokens else None
+        return cls(sequence, ids_of, pieces_of, before, place, offsets_of, of_words)
+
+    @property
+    def owner(self) -> IntArray:
+        """The number of each piece's text."""
+        return self.pieces_of.owner
 
 
 @dataclass
 class Wordpieces:
-    """The wordpieces of some spans, one span after the other, without special tokens. Where nothing else is said, the
-    arrays have shape (pieces,).
-    """
+    """The wordpieces of some spans, one span after the other, without special tokens. Arrays of shape (pieces,)."""
 
     ids: IntArray  # int32, in the model's vocabulary
     start: IntArray  # int, where the piece begins in the doc's text, white space trimmed
@@ -51,23 +96,25 @@ class Wordpieces:
     untrimmed: IntArray  # int, where it begins with its white space
     token: IntArray  # int, index of the piece's token in the doc, or among the tokens of all docs
     word: IntArray  # int, non-decreasing: the piece's word, the unit that the metrics use; no two spans share a number
-    first: IntArray  # int, shape (spans + 1,): where the pieces of each span begin, and where the last ones end
-    sequence: IntArray  # int32: what the tokenizer makes of the spans, one after the other, special tokens included
-    bounds: IntArray  # int, shape (spans + 1,): where that of each span begins, and where the last one ends
-    before: IntArray  # int, shape (spans,): how many special tokens stand before the pieces, such as [CLS]
+    encoded: Encoded  # the texts of the spans
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
+    def first(self) -> IntArray:
+        """Where the pieces of each span begin, and where the last ones end. int, shape (spans + 1,)."""
+        return self.encoded.pieces_of.edges
+
+    @property
     def prefix(self) -> IntArray:
         """The special tokens before the pieces of the first span. int32."""
-        return self.sequence[: self.before[0]]
+        return self.encoded.sequence[: self.encoded.before[0]]
 
     @property
     def suffix(self) -> IntArray:
         """Those behind them, such as [SEP]. int32."""
-        return self.sequence[self.before[0] + self.first[1] : self.bounds[1]]
+        return self.encoded.sequence[self.encoded.before[0] + self.first[1] : self.encoded.ids_of.ends[0]]
 
 
 def get_wordpieces(
@@ -95,91 +142,30 @@ def get_wordpieces(
     read = read or DocTexts.of([span.doc for span in spans[:1]])
     owner = np.zeros(len(spans), dtype=np.int64) if owner is None else owner
     texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
-    encoded = Encoded.of(texts, tokenizer)
-    span = encoded.owner
-    # From here on the texts of all spans are one text.
-    text, base = "".join(texts), bounds(np.fromiter(map(len, texts), np.int64, len(texts)))
-    offset = encoded.offsets + base[span][:, None]
-    untrimmed, start, end, anchor = trim(text, offset, base[:-1][span], base[1:][span])
-    n_tokens = np.fromiter(map(len, spans), np.int64, len(spans))
-    first_token = bounds(n_tokens)[:-1]
-    in_doc = np.fromiter((span.start_char for span in spans), np.int64, len(spans))  # where a span begins in its doc
-    first_in_docs = read.first_tokens[owner] + np.fromiter((span.start for span in spans), np.int64, len(spans))
-    token_starts = np.array(read.starts, dtype=np.int64)[spread(first_in_docs, n_tokens)]
-    token_starts += np.repeat(base[:-1] - in_doc, n_tokens)
-    # The number of each piece's token, among the tokens of all spans.
-    token = np.maximum(segment_of(anchor, token_starts), first_token[span])
-    if words == "tokenizer":
+    encoded = Encoded.of(texts, tokenizer, pretokens=words == "tokenizer")
+    # From here on the texts of all spans are one text. Their characters and tokens have other numbers there.
+    text, span, chars, tokens = "".join(texts), encoded.owner, Groups.of(texts), Groups.of(spans)
+    begin = chars.starts[span]
+    to_doc = np.fromiter((one.start_char for one in spans), np.int64, len(spans)) - chars.starts
+    to_docs = read.tokens_of.starts[owner] + np.fromiter((one.start for one in spans), np.int64, len(spans))
+    to_docs -= tokens.starts
+    numbers = np.arange(len(tokens.owner)) + to_docs[tokens.owner]
+    token_starts = np.array(read.starts, dtype=np.int64)[numbers] - to_doc[tokens.owner]
+    untrimmed, start, end, anchor = trim(text, encoded.offsets + begin[:, None], begin, chars.ends[span])
+    token = np.maximum(segment_of(anchor, token_starts), tokens.starts[span])
+    if encoded.pretokens is not None:
         word = pretoken_units(encoded.pretokens, span)
     elif words == "piece":
         word = np.arange(len(token))
     elif words == "whitespace":
-        word = white_space_units(text, base[:-1], span, anchor, start, end)
+        word = white_space_units(text, chars.starts, span, anchor, start, end)
     else:
         word = joined_units(token, start, end, token_starts)
-    if len(named := _units_of(spans, units, owner, first_token)):
-        last = np.maximum(segment_of(end - 1, token_starts), first_token[span])
+    if len(named := _units_of(spans, units, owner, tokens.starts)):
+        last = np.maximum(segment_of(end - 1, token_starts), token)
         word = join_words(word, token, np.where(end > start, last, token), named)
-    to_doc, to_docs = (in_doc - base[:-1])[span], (first_in_docs - first_token)[span]
-    return Wordpieces(
-        ids=encoded.sequence[encoded.place],
-        start=start + to_doc,
-        end=end + to_doc,
-        untrimmed=untrimmed + to_doc,
-        token=token + to_docs,
-        word=word,
-        first=encoded.first,
-        sequence=encoded.sequence,
-        bounds=encoded.bounds,
-        before=encoded.before,
-    )
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """What a tokenizer makes of some texts. The first four are as those of `Wordpieces`."""
-
-    sequence: IntArray
-    bounds: IntArray
-    before: IntArray
-    first: IntArray
-    place: IntArray  # int, shape (pieces,): where each piece stands in the sequence
-    owner: IntArray  # int, shape (pieces,): the number of its text
-    encodings: "list[Encoding]"
-
-    @classmethod
-    def of(cls, texts: list[str], tokenizer: "Tokenizer") -> "Encoded":
-        """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
-        encodings = tokenizer.encode_batch(texts)
-        sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32)
-        special = np.fromiter(
-            chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, len(sequence)
-        )
-        edges = bounds(np.fromiter(map(len, encodings), np.int64, len(encodings)))
-        first, place = bounds(~special)[edges], np.flatnonzero(~special)
-        owner = np.repeat(np.arange(len(texts)), np.diff(first))
-        # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
-        before, some = np.diff(edges), np.diff(first) > 0
-        before[some] = place[first[:-1][some]] - edges[:-1][some]
-        apart = np.flatnonzero(place != edges[owner] + before[owner] + np.arange(len(owner)) - first[owner])
-        if len(apart):
-            raise ValueError(
-                f"The tokenizer puts special tokens between the pieces of {texts[owner[apart[0]]][:100]!r}; only "
-                "special tokens at the beginning and the end of a sequence are supported. Choose another model."
-            )
-        return cls(sequence, edges, before, first, place, owner, encodings)
-
-    @property
-    def offsets(self) -> IntArray:
-        """Where each piece begins and ends in its text. int, shape (pieces, 2)."""
-        offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in self.encodings))
-        return np.fromiter(offsets, np.int64, 2 * len(self.sequence)).reshape(-1, 2)[self.place]
-
-    @property
-    def pretokens(self) -> IntArray:
-        """The number of each piece's pre-token in its text; -1 for none. int, shape (pieces,)."""
-        numbers = (-1 if i is None else i for one in self.encodings for i in one.word_ids)
-        return np.fromiter(numbers, np.int64, len(self.sequence))[self.place]
+    start, end, untrimmed = (x + to_doc[span] for x in (start, end, untrimmed))
+    return Wordpieces(encoded.sequence[encoded.place], start, end, untrimmed, token + to_docs[span], word, encoded)
 
 
 def _units_of(

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from spacy_pll.arrays import Groups
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
@@ -13,10 +14,10 @@ def read(doc, spans, tokenizer, unit="spacy", wanted=None, max_length=1000, look
     are scored.
     """
     pieces = get_wordpieces(spans, tokenizer, unit)
-    contexts, covered = get_contexts([spans], pieces, np.array([0, len(doc)]), wanted, max_length, lookahead)
+    contexts, covered = get_contexts([spans], pieces, Groups.of([doc]), wanted, max_length, lookahead)
     found = []
     for c, context in enumerate(contexts):
-        first = contexts.piece[contexts.first[c]]
+        first = contexts.piece[contexts.pieces_of.starts[c]]
         span = int(np.searchsorted(pieces.first, first, side="right")) - 1
         place = {"span": span, "offset": int(first - pieces.first[span])}
         found.append(SimpleNamespace(**vars(context), **place, length=len(context.ids)))
@@ -25,8 +26,8 @@ def read(doc, spans, tokenizer, unit="spacy", wanted=None, max_length=1000, look
 
 def span_of(pieces, s):
     """The pieces of one span."""
-    own = slice(pieces.first[s], pieces.first[s + 1])
+    own = pieces.encoded.pieces_of[s]
     columns = {name: getattr(pieces, name)[own] for name in ("ids", "start", "end", "token", "word")}
-    sequence = pieces.sequence[pieces.bounds[s] : pieces.bounds[s + 1]]
-    before, n = pieces.before[s], own.stop - own.start
+    sequence = pieces.encoded.sequence[pieces.encoded.ids_of[s]]
+    before, n = pieces.encoded.before[s], own.stop - own.start
     return SimpleNamespace(prefix=sequence[:before], suffix=sequence[before + n :], n=n, **columns)
