@@ -188,8 +188,12 @@ def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1)
     position = np.concatenate([np.tile(np.arange(n - 1, -1, -2), times) for n in lengths])
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)
     batch = Batch.of(ids, lengths, row, position, ids[row, position])
-    actual = _picked(forward.logits(batch)[0], batch.target)
     expected = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
+    return are_close(_picked(forward.logits(batch)[0], batch.target), expected)
+
+
+def are_close(actual: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether log-probabilities are what is expected, but for the last digits of float32."""
     return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 

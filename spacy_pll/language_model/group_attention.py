@@ -157,14 +157,18 @@ class GroupAttention(TorchFunctionMode):
         slots = self.group.shape[1]
         return self.group.gather(1, slot.clamp(0, slots - 1)).masked_fill((slot < 0) | (slot >= slots), -1)
 
+    def in_one_group(self) -> torch.Tensor:
+        """Which ids are in the same group. bool, shape (rows, width, width)."""
+        group = self.group_of
+        return (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
+
     @cached_property
     def _sees(self) -> torch.Tensor:
         """Who attends to whom. bool, shape (rows, width, width)."""
-        column, group = torch.arange(self.width, device=self.true.device), self.group_of
-        same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
+        column, same = torch.arange(self.content, device=self.true.device), self.in_one_group()
         # The positions that the group of each member holds: a sum over its members.
-        holds = same.float() @ (self.true[:, :, None] == column[: self.content]).float()
-        seen = self.in_sight(holds, group).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
+        holds = same.float() @ (self.true[:, :, None] == column).float()
+        seen = self.in_sight(holds, self.group_of).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
         # Padding attends to the content, as it must see something.
         return (seen & self.is_content[:, None]) | same
 

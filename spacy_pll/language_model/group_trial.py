@@ -19,7 +19,7 @@ from ..scoring.groups import GroupPlan
 from ..scoring.masks import masked_rows
 from ..scoring.passes import Batch, PassLimits
 from ..scoring.windows import Context, Contexts
-from .capabilities import UNABLE, TrialTexts
+from .capabilities import UNABLE, TrialTexts, are_close
 from .forward import Forward
 from .log_probs import TargetLogProbs
 
@@ -40,11 +40,11 @@ def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
     """
     margins = 0, 1, len(texts.long)
     try:
-        long, short = (_Expected(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
+        long, short = (_Reference(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
     except UNABLE:
         return None
 
-    def is_right(pads: bool, *rows: _Expected) -> bool:
+    def is_right(pads: bool, *rows: _Reference) -> bool:
         try:
             return all(_agree(log_probs, rows, margin, mask_id, pad_id, pads) for margin in margins)
         except UNABLE:
@@ -61,7 +61,7 @@ def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
     return True if with_masks(False) else with_masks(True)
 
 
-class _Expected:
+class _Reference:
     """A text, and for each margin the log-probabilities of its first and its last piece by the reference."""
 
     def __init__(
@@ -119,15 +119,14 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
 
 
 def _agree(
-    log_probs: TargetLogProbs, rows: Sequence[_Expected], margin: int, mask_id: int, pad_id: int, pads: bool
+    log_probs: TargetLogProbs, rows: Sequence[_Reference], margin: int, mask_id: int, pad_id: int, pads: bool
 ) -> bool:
     """Whether passes with groups give what is expected."""
     whole = margin >= rows[0].length
     contexts = Contexts.of([row.context(2 if whole else N_GROUPS) for row in rows])
     plan = GroupPlan(contexts, masked_rows(contexts, [original], None, mask_id), 1, mask_id, margin)
     passes = plan.batches(PassLimits(LIMIT, LIMIT, pad_id, pads))
-    answers = [log_probs(batch)[0].float().cpu().numpy() for batch in passes]
-    scores = np.split(plan.scores(np.concatenate(answers))[0], np.cumsum([row.n_pieces for row in rows])[:-1])
-    actual = np.concatenate([text_scores[row.spread(2)] for text_scores, row in zip(scores, rows)])
+    scores = plan.scores(torch.cat([log_probs(batch)[0] for batch in passes]).float().cpu().numpy())[0]
+    actual = np.concatenate([scores[own][row.spread(2)] for own, row in zip(contexts.pieces_of, rows)])
     expected = np.concatenate([row.log_probs[margin] for row in rows])
-    return bool(np.allclose(actual, expected, rtol=1e-4, atol=1e-4))
+    return are_close(torch.from_numpy(actual).float(), torch.from_numpy(expected))

@@ -90,9 +90,8 @@ def _absolute(first: int, module: torch.nn.Module, args: tuple[Any, ...]) -> tup
     in_text = (is_padding & layout.is_content).gather(1, layout.true)  # whether the text has one at this position
     hidden = in_text & ~is_padding
     before = (layout.is_content & ~is_padding).cumsum(dim=1).gather(1, layout.true)
-    group = layout.group_of
-    same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
-    uncovered = (same & hidden[:, None, :] & (layout.true[:, None, :] <= layout.true[:, :, None])).sum(dim=2)
+    not_behind = layout.true[:, None, :] <= layout.true[:, :, None]
+    uncovered = (layout.in_one_group() & hidden[:, None, :] & not_behind).sum(dim=2)
     return ((before + uncovered).masked_fill(is_padding, 0) + first - 1,)
 
 
