@@ -266,8 +266,8 @@ class Predictor:
         edges = np.searchsorted(pieces.place, batch.first_pieces).tolist()
         keeps = self.settings.keep_pieces or pieces.distributions is not None
         texts = PieceTexts(self.model.load().tokenizer) if keeps else None  # made once: that takes time
-        for d, (own, *of_pieces) in enumerate(zip(batch.read.tokens_of, edges, edges[1:])):
-            kept = {} if texts is None else self._of_pieces(batch, pieces, d, slice(*of_pieces), texts)
+        for d, own in enumerate(batch.read.tokens_of):
+            kept = self._of_pieces(batch, pieces, d, slice(edges[d], edges[d + 1]), texts) if texts is not None else {}
             yield DocScores(starts[own], scored[own], counts[own], [row[own] for row in sums], **kept)
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:

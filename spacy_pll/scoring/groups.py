@@ -215,11 +215,11 @@ def _distinct_sets(contexts: Contexts, rows: MaskedRows, mask_id: int) -> tuple[
     begin. Also the number of each row's group, and the text of each group.
     """
     _, text = distinct(Digests(contexts.ids, contexts.ids_of, mask_id).of_sequences)  # equal contexts are one text
-    width = int(contexts.lengths.max()) + 1
+    runs_of, width = rows.runs_of, int(contexts.lengths.max()) + 1
     # Not by what is read: where a text has a mask token of its own, masking it changes nothing.
     of_runs = scrambled(2 * (rows.begin * width + rows.end) + rows.hidden, 4)
-    first, number = distinct(scrambled(text, 5)[rows.source] + in_each(rows.runs_of, up_to(of_runs)))
-    order = np.lexsort((first, rows.begin[rows.runs_of.starts[first]], text[rows.source[first]]))
+    first, number = distinct(scrambled(text, 5)[rows.source] + in_each(runs_of, up_to(of_runs)))
+    order = np.lexsort((first, rows.begin[runs_of.starts[first]], text[rows.source[first]]))
     kept = first[order]
     return kept, inverse(order)[number], text[rows.source[kept]]
 

@@ -177,8 +177,7 @@ class Batch:
 
 def of_rows(row: IntArray, rows: slice) -> slice:
     """Where some rows stand in a non-decreasing array of rows."""
-    begin, end = np.searchsorted(row, (rows.start, rows.stop)).tolist()
-    return slice(begin, end)
+    return slice(bisect_left(row, rows.start), bisect_left(row, rows.stop))
 
 
 class Plan:
@@ -207,9 +206,10 @@ class RowPlan(Plan):
         ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))
         digests = Digests(ids, ids_of, mask_id).of_rows(rows.source, rows.runs_of, rows.begin, rows.end)
         first, number = distinct(digests)
-        order = np.lexsort((first, -ids_of.lengths[rows.source[first]]))  # the longest first
-        kept, entries = first[order], rows.entries
-        length = ids_of.lengths[rows.source[kept]]
+        length, longest = ids_of.lengths[rows.source[first]], int(ids_of.lengths.max())
+        by_length = np.ravel_multi_index((longest - length, first), (longest + 1, len(rows)))
+        order = np.argsort(by_length)  # the longest first
+        kept, length, entries = first[order], length[order], rows.entries
         # Sorted by row, so that the targets of a batch stand together.
         true = contexts.true_ids[entries.piece].astype(np.int64)
         shape = len(kept), int(length.max()) + 1, int(true.max(initial=0)) + 1
