@@ -274,6 +274,13 @@ def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
         )
 
 
+def ask(metric: Metric, word: IntArray) -> MaskRows:
+    """The mask rows of a metric. RAISES (ValueError): They are none."""
+    rows = metric(word)
+    check_mask_rows(rows, len(word), metric)
+    return rows
+
+
 def metric_name(metric: Metric) -> str:
     """What a metric is called in messages."""
     return getattr(metric, "__name__", repr(metric))
@@ -313,8 +320,7 @@ def check_claim(metric: Metric) -> None:
     """
     lengths = [1, 3, 2, 4, 1, 2]
     word = np.repeat(np.arange(len(lengths)), lengths)
-    rows = metric(word)
-    check_mask_rows(rows, len(word), metric)
+    rows = ask(metric, word)
     alone = {length: metric(np.zeros(length, dtype=np.int64)) for length in lengths}
     is_fit = rows.removed is None and all(of_word.masked.shape[1:] == (k,) for k, of_word in alone.items())
     if not is_fit or _asked(rows) != _asked(in_each_word(word, alone.__getitem__)):
@@ -353,8 +359,7 @@ def shows_what_follows(metric: Metric) -> bool:
         return False
     if getattr(metric, "in_the_mean", False):  # a single draw may mask everything
         return True
-    rows, n = metric(_TRIED), len(_TRIED)
-    check_mask_rows(rows, n, metric)
+    rows, n = ask(metric, _TRIED), len(_TRIED)
     follows: BoolArray = np.arange(n) > rows.target[:, None]
     hidden: BoolArray = rows.masked[:, :n]
     if rows.removed is not None:

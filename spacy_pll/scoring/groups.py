@@ -194,7 +194,7 @@ class GroupPlan(Plan):
         position = self._length[of_target] + slot_of_member[self._target_member]
         *targets, in_order = by_row(of_target, position, self._target, np.arange(self.n_targets))
         self.sums = WeightedSums(self._shape, self._entries, inverse(in_order)[self._target_of_entry])
-        flat = FlatGroups.of(
+        flat = FlatGroups(
             self._ids,
             *(x[order] for x in (self._begin[last], length, used)),
             *by_row(of_member, slot_of_member, self._member, self._true, number[of_member]),

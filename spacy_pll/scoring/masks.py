@@ -14,14 +14,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, Groups, IntArray, begins, bounds, distinct, spread
+from ..arrays import BoolArray, FloatArray, Groups, IntArray, begins, distinct, spread
 from ..errors import PLLError
 from ..metrics import (
     MaskRows,
     Metric,
+    ask,
     cached,
     check_claim,
-    check_mask_rows,
     masks_within_words,
     metric_name,
     shows_what_follows,
@@ -113,8 +113,7 @@ def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
     """The rows of all parts."""
     if len(parts) < 2:
         return parts[0] if parts else _nothing()
-    before = bounds(np.array([len(part) for part in parts])).tolist()
-    others_before = bounds(np.array([len(part.others.length) for part in parts])).tolist()
+    before, others_before = Groups.of(parts).starts, Groups.of([part.others.length for part in parts]).starts
     entries = [part.entries._replace(row=part.entries.row + n) for part, n in zip(parts, before)]
     sources = [part.source + n * (part.source >= n_contexts) for part, n in zip(parts, others_before)]
     return MaskedRows(
@@ -151,12 +150,6 @@ def masked_rows(
     if mask_spacing is not None:
         parts = [_merge(contexts, metric, rows, mask_spacing) for (_, metric), rows in zip(within + others, parts)]
     return joined(parts, len(contexts))
-
-
-def _ask(metric: Metric, word: IntArray) -> MaskRows:
-    rows = metric(word)
-    check_mask_rows(rows, len(word), metric)
-    return rows
 
 
 def _is_first(target: IntArray) -> BoolArray:
@@ -215,7 +208,7 @@ def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> Masked
 
 def _of_words(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> MaskedRows:
     """The pattern of words of n pieces. A metric that masks within words depends on nothing else."""
-    return _pattern([(m, _ask(metric, np.zeros(n, dtype=np.int64))) for m, metric in metrics], reach)
+    return _pattern([(m, ask(metric, np.zeros(n, dtype=np.int64))) for m, metric in metrics], reach)
 
 
 _kept_of_words = cached(maxsize=256)(_of_words)
@@ -276,7 +269,7 @@ def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int, 
     for c in np.unique(contexts.context[contexts.scored]).tolist():
         own = contexts.pieces_of[c]
         asked = own.start + np.flatnonzero(contexts.to_score[own] | hides_what_follows)
-        rows = _ask(metric, contexts.word[asked] - contexts.word[asked[0]])
+        rows = ask(metric, contexts.word[asked] - contexts.word[asked[0]])
         # What is in reach depends on all that a set scores. Without a limit, the others need not be looked at.
         if reach is None or rows.removed is not None:
             scored = contexts.scored[asked[rows.target]]

@@ -21,7 +21,6 @@ from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
 Self = TypeVar("Self", bound="Batch")
-SomeFlat = TypeVar("SomeFlat", bound="Flat")
 
 
 class PassLimits(NamedTuple):
@@ -36,10 +35,6 @@ class PassLimits(NamedTuple):
 
 class Flat:
     """Arrays with one axis, of numpy or as tensors on a device."""
-
-    @classmethod
-    def of(cls: type[SomeFlat], *arrays: IntArray) -> SomeFlat:
-        return cls(*(array.astype(np.int32, copy=False) for array in arrays))
 
     @property
     def arrays(self) -> list[Any]:
@@ -216,7 +211,7 @@ class RowPlan(Plan):
         targets = np.ravel_multi_index((inverse(order)[number[entries.row]], entries.position, true), shape)
         of_targets, target_of_entry = distinct(targets)
         runs, begin = rows.runs_in(kept)[:3], ids_of.starts[rows.source[kept]]
-        self.flat = FlatRows.of(ids, begin, length, *runs, *np.unravel_index(targets[of_targets], shape))
+        self.flat = FlatRows(ids, begin, length, *runs, *np.unravel_index(targets[of_targets], shape))
         self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
         self.n_targets = len(of_targets)
         self.sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)

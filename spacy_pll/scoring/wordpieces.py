@@ -265,11 +265,9 @@ def connected_runs(first: IntArray, last: IntArray, n: int) -> IntArray:
 
     RETURNS (int array, shape (n,)): Numbers from 0, non-decreasing.
     """
-    reach = np.zeros(n + 1, dtype=np.int64)
-    np.add.at(reach, first, 1)
-    np.add.at(reach, last, -1)
-    # reach.cumsum()[s] > 0: some piece reaches from segment s into segment s + 1.
-    return np.append(0, np.cumsum(reach.cumsum()[: n - 1] == 0))
+    # reach[s] > 0: some piece reaches from segment s into segment s + 1.
+    reach = np.cumsum(np.bincount(first, minlength=n) - np.bincount(last, minlength=n))
+    return np.append(0, np.cumsum(reach[: n - 1] == 0))
 
 
 def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
