@@ -84,7 +84,9 @@ def inverse(order: IntArray) -> IntArray:
 
 def begins(number: IntArray | BoolArray) -> BoolArray:
     """Where another number begins. bool, the same shape."""
-    return np.append(True, number[1:] != number[:-1])[: len(number)]
+    out = np.ones(len(number), dtype=bool)
+    out[1:] = number[1:] != number[:-1]
+    return out
 
 
 def distinct(number: IntArray) -> tuple[IntArray, IntArray]:

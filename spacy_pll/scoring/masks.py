@@ -163,29 +163,28 @@ def _is_first(target: IntArray) -> BoolArray:
 SEEN, MASKED, HIDDEN = range(3)
 
 
-def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> tuple[Matrix, IntArray]:
-    """The distinct sets of what one metric masks, and the number of the set of each row. In a large set, what is out of
-    reach of all that it scores is hidden.
-
-    RETURNS (int8 array, shape (sets, pieces), and int array, shape (rows,)).
+def _in_reach(masked: BoolArray, target: IntArray, reach: int | None) -> Matrix:
+    """What each row of one metric has in the places of the pieces. In a large set, what is out of reach of all that it
+    scores is hidden. int8, shape (rows, pieces).
     """
+    n = masked.shape[1]
+    if reach is None or reach >= n:
+        return masked.astype(np.int8)
     sets, row = distinct_rows(masked)
-    places = sets.astype(np.int8)
-    n = sets.shape[1]
-    if reach is not None and reach < n:
-        near = np.zeros(sets.shape, dtype=bool)
-        for distance in range(1 - reach, reach):
-            inside = (0 <= target + distance) & (target + distance < n)
-            near[row[inside], target[inside] + distance] = True
-        places[sets & ~near & (sets.sum(axis=1) > WHOLE)[:, None]] = HIDDEN
-    return places, row
+    places, near = sets.astype(np.int8), np.zeros(sets.shape, dtype=bool)
+    for distance in range(1 - reach, reach):
+        inside = (0 <= target + distance) & (target + distance < n)
+        near[row[inside], target[inside] + distance] = True
+    places[sets & ~near & (sets.sum(axis=1) > WHOLE)[:, None]] = HIDDEN
+    return places[row]
 
 
 def runs_of(places: Matrix) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
     """The runs of what is masked, or hidden, row by row: the row of each, its first column, the column behind its last,
     and whether it is hidden.
     """
-    padded = np.pad(places, ((0, 0), (1, 1)))  # with what is seen
+    padded = np.full((len(places), places.shape[1] + 2), SEEN, dtype=np.int8)
+    padded[:, 1:-1] = places
     changes = padded[:, 1:] != padded[:, :-1]
     row, begin = np.nonzero(changes & (padded[:, 1:] != SEEN))
     return row, begin, np.nonzero(changes & (padded[:, :-1] != SEEN))[1], places[row, begin] == HIDDEN
@@ -198,9 +197,8 @@ def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> Masked
     asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and what it says.
     """
     found = []
-    for m, rows in asked:
-        places, row = _in_reach(rows.masked, rows.target, reach)
-        found.append((places[row], rows.target, np.full(len(row), m), rows.weight, _is_first(rows.target)))
+    for m, (target, masked, weight, _) in asked:
+        found.append((_in_reach(masked, target, reach), target, np.full(len(target), m), weight, _is_first(target)))
     places, target, *others = (np.concatenate(column) for column in zip(*found))
     places, row = distinct_rows(places)
     return MaskedRows(np.zeros(len(places), int), *runs_of(places), Entries(row, target, target, *others))
