@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence, Sized
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,20 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.integer]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.floating]
+T = TypeVar("T")
+
+
+class lazy(cached_property[T]):
+    """As `cached_property`, without the lock that it has before Python 3.12. A process that is forked while a thread
+    holds it would wait for it forever.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            if instance is None:
+                return self
+            return vars(instance).setdefault(self.attrname, self.func(instance))
 
 
 def spread(first: IntArray, count: IntArray) -> IntArray:
@@ -60,12 +75,12 @@ class Groups:
         """The elements of one group."""
         return slice(self.starts[group], self.ends[group])
 
-    @cached_property
+    @lazy
     def owner(self) -> IntArray:
         """The number of each element's group."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    @cached_property
+    @property
     def within(self) -> IntArray:
         """The number of each element in its group."""
         return np.arange(self.edges[-1]) - self.starts[self.owner]

@@ -1,9 +1,14 @@
+from functools import cached_property
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.arrays import Groups, begins, bounds, distinct, inverse, spread
+from spacy_pll.arrays import Groups, begins, bounds, distinct, inverse, lazy, spread
+from spacy_pll.language_model.group_attention import GroupAttention
+from spacy_pll.scoring.groups import GroupBatch
+from spacy_pll.scoring.passes import Batch
 
 pytestmark = pytest.mark.core
 
@@ -43,6 +48,17 @@ def test_groups_of_elements(lengths, data):
     assert groups.take(np.array(some, dtype=int)).tolist() == [i for g in some for i in parts[g]]
     first = np.array([i == 0 for part in parts for i, _ in enumerate(part)], dtype=bool)
     assert Groups.beginning(first).lengths.tolist() == [length for length in lengths if length]
+
+
+def test_a_forked_process_waits_for_no_lock_of_a_thread_that_scores():
+    """Before Python 3.12, `cached_property` has a lock, which a process that is forked meanwhile never gets."""
+    for of in (Groups, Batch, GroupBatch, GroupAttention):
+        assert not [name for name, one in vars(of).items() if type(one) is cached_property]
+
+
+def test_what_is_computed_once():
+    groups = Groups(np.array([1, 2]))
+    assert groups.owner is groups.owner and isinstance(Groups.owner, lazy)
 
 
 @given(st.permutations(range(6)))

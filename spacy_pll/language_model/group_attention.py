@@ -8,12 +8,13 @@ architectures and versions of transformers. Whether it is right for a model is t
 """
 
 from contextvars import ContextVar
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention, softmax
 from torch.overrides import TorchFunctionMode
+
+from ..arrays import lazy
 
 # The most attention scores that are computed at once, over all heads: 128 MB in float32.
 MAX_SCORES = 2**25
@@ -127,7 +128,7 @@ class GroupAttention(TorchFunctionMode):
             return softmax(scores, dim=-1).to(value.dtype) @ value
         return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
 
-    @cached_property
+    @lazy
     def _blocks(self) -> "_Blocks":
         return _Blocks(self)
 
@@ -145,12 +146,12 @@ class GroupAttention(TorchFunctionMode):
         mask = mask.expand(len(self.true), -1, -1, -1).take_along_dim(self.true[:, None, :, None], dim=2)
         return mask.take_along_dim(self.true[:, None, None, :], dim=3)
 
-    @cached_property
+    @lazy
     def is_content(self) -> torch.Tensor:
         """Which ids are content. bool, shape (rows, width)."""
         return torch.arange(self.width, device=self.true.device) < self.lengths[:, None]
 
-    @cached_property
+    @lazy
     def group_of(self) -> torch.Tensor:
         """The group of each id; -1 for content and padding. int64, shape (rows, width)."""
         slot = torch.arange(self.width, device=self.true.device) - self.lengths[:, None]
@@ -162,7 +163,7 @@ class GroupAttention(TorchFunctionMode):
         group = self.group_of
         return (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
 
-    @cached_property
+    @lazy
     def _sees(self) -> torch.Tensor:
         """Who attends to whom. bool, shape (rows, width, width)."""
         column, same = torch.arange(self.content, device=self.true.device), self.in_one_group()

@@ -13,13 +13,12 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, Groups, IntArray, begins, bounds, distinct, inverse, spread
+from ..arrays import BoolArray, Groups, IntArray, begins, bounds, distinct, inverse, lazy, spread
 from .digests import Digests, in_each, scrambled, up_to
 from .masks import MaskedRows
 from .passes import Batch, Flat, PassLimits, Plan, of_rows
@@ -79,7 +78,7 @@ class GroupBatch(Batch):
         """Slots in a block."""
         return min(self.largest_block, self.n_slots)
 
-    @cached_property
+    @lazy
     def width(self) -> int:
         used = self.flat.slots[self.rows].clip(max=self.slots.stop) - self.slots.start
         return int((self.lengths + used).max())

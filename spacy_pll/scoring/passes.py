@@ -7,14 +7,13 @@ pass makes its ids from its part of them (`Batch.read`).
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import FloatArray, Groups, IntArray, distinct, inverse
+from ..arrays import FloatArray, Groups, IntArray, distinct, inverse, lazy
 from .digests import Digests
 from .masks import MaskedRows
 from .scores import Wanted, WeightedSums
@@ -83,7 +82,7 @@ class Batch:
         lengths: IntArray = self.flat.length[self.rows]
         return lengths
 
-    @cached_property
+    @lazy
     def width(self) -> int:
         return int(self.lengths.max())
 
