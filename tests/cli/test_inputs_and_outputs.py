@@ -6,6 +6,7 @@ import resource
 import pyarrow.parquet
 import pytest
 
+from ..columns import added
 from .conftest import run
 
 ROWS = {
@@ -168,9 +169,9 @@ def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
     (tmp_path / "in.csv").write_text("id,text,n\n")
     for ending in ("csv", "parquet"):
         run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
-    assert (tmp_path / "out.csv").read_text() == "text,id,n,pll_word_l2r,pll_pieces,pppl\n"
-    names = pyarrow.parquet.read_schema(tmp_path / "out.parquet").names
-    assert names == ["text", "id", "n", "pll_word_l2r", "pll_pieces", "pppl"]
+    expected = ["text", "id", "n", *added()]
+    assert (tmp_path / "out.csv").read_text() == ",".join(expected) + "\n"
+    assert pyarrow.parquet.read_schema(tmp_path / "out.parquet").names == expected
 
 
 def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder):

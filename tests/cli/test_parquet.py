@@ -18,6 +18,7 @@ from spacy.tokens import DocBin
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.requirements import install_command
 
+from ..columns import added
 from ..conftest import SENTENCES, write_jsonl
 from .conftest import run
 
@@ -56,7 +57,7 @@ def test_rows_have_the_scores_of_the_pipeline_and_their_columns(corpus, tiny, tm
     run("score", corpus, tmp_path / "out.parquet", *tiny, "--metrics", "word_l2r,original", "--batch-size", 2)
     before, after = pq.read_table(corpus), pq.read_table(tmp_path / "out.parquet")
     scores = ["pll_word_l2r", "pll_original", "pll_pieces", "pppl"]
-    assert after.schema.names == ["text", "id", "kind", "when", "bytes", "more", *scores]
+    assert after.schema.names == ["text", "id", "kind", "when", "bytes", "more", *added("word_l2r", "original")]
     for name in before.schema.names:
         assert after[name].combine_chunks().equals(before[name].combine_chunks())
     docs = list(make_nlp("bert", metrics=["word_l2r", "original"]).pipe(TEXTS))
@@ -154,7 +155,7 @@ def test_a_folder_of_several_formats(tiny, tmp_path):
     (folder / "d.txt").write_text("Four.\n")
     run("score", folder, tmp_path / "out.parquet", *tiny)
     table = pq.read_table(tmp_path / "out.parquet")
-    assert table.schema.names == ["text", "file", "n", "t", "pll_word_l2r", "pll_pieces", "pppl"]
+    assert table.schema.names == ["text", "file", "n", "t", *added()]
     assert table["file"].to_pylist() == ["a.parquet", "b.parquet", "c.jsonl", "d.txt"]
     assert table["n"].type == pa.int64() and table["n"].to_pylist() == [1, 300, 5_000_000_000, None]
     assert table["t"].type == pa.timestamp("ns") and table["t"].null_count == 3
@@ -171,7 +172,7 @@ def test_no_text_at_all(tiny, tmp_path):
     schema = pa.schema({"text": pa.string(), "n": pa.int8()})
     pq.write_table(schema.empty_table(), tmp_path / "in.parquet")
     run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny)
-    assert pq.read_schema(tmp_path / "out.parquet").names == ["text", "n", "pll_word_l2r", "pll_pieces", "pppl"]
+    assert pq.read_schema(tmp_path / "out.parquet").names == ["text", "n", *added()]
     (tmp_path / "in.jsonl").touch()
     run("score", tmp_path / "in.jsonl", tmp_path / "two.parquet", *tiny)
     assert pq.read_table(tmp_path / "two.parquet").num_rows == 0

@@ -29,6 +29,8 @@ from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 
+from ..columns import added
+
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.
 any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0" if sys.version_info < (3, 11) else ""))
@@ -59,20 +61,16 @@ def whole_file(output, scored):
 def test_json_lines(scored):
     lines = whole_file(JsonLines(TextRows("text", NAMES), ["n"]), scored).splitlines()
     first, _, last = map(json.loads, lines)
-    assert first == {
-        "text": "A cat",
-        "n": 1,
-        "pll_word_l2r": -3.0,
-        "pll_pieces": 2,
-        "pppl": pytest.approx(math.exp(1.5)),
-    }
-    assert last == {"text": "", "pll_word_l2r": None, "pll_pieces": 0, "pppl": None}
+    own = {"text": "A cat", "n": 1, "pll_word_l2r": -3.0, "pll_pieces": 2, "pppl": pytest.approx(math.exp(1.5))}
+    assert list(first) == ["text", "n", *added()] and {name: first[name] for name in own} == own
+    own = {"text": "", "pll_word_l2r": None, "pll_pieces": 0, "pppl": None}
+    assert list(last) == ["text", *added()] and {name: last[name] for name in own} == own
 
 
 def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
     table = whole_file(CsvTable(TextRows("text", NAMES), ["n"]), scored).decode("utf8")
     rows = list(csv.reader(io.StringIO(table)))
-    assert rows[0] == ["text", "n", "pll_word_l2r", "pll_pieces", "pppl"]
+    assert rows[0] == ["text", "n", *added()]
     assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", "0"]]
 
 

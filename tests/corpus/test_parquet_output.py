@@ -27,6 +27,8 @@ from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 
+from ..columns import added
+
 STRING, LARGE_STRING, DOUBLE = pa.string(), pa.large_string(), pa.float64()
 
 
@@ -173,14 +175,14 @@ def test_other_columns_keep_their_types_and_values(scored):
     after = whole_file(
         ParquetTable(TextRows("text", NAMES), dict(zip(before.schema.names, before.schema.types))), scored(fields)
     ).read()
-    assert after.schema.names == ["text", *TYPES, "pll_word_l2r", "pll_pieces", "pppl"]
+    assert after.schema.names == ["text", *TYPES, *added()]
     for name in TYPES:
         assert after.schema.field(name).type == before.schema.field(name).type, name
         # NaN does not equal NaN, except in Arrow's own comparison of text
         assert after[name].combine_chunks().to_string() == before[name].combine_chunks().to_string(), name
     assert after["pll_word_l2r"].to_pylist() == [-3.0, -6.0, None] and after["pll_pieces"].to_pylist() == [2, 2, 0]
-    added = {"pll_word_l2r": pa.float64(), "pll_pieces": pa.int64(), "pppl": pa.float64()}
-    assert {name: after.schema.field(name).type for name in added} == added
+    types = {"pll_word_l2r": pa.float64(), "pll_pieces": pa.int64(), "pppl": pa.float64()}
+    assert {name: after.schema.field(name).type for name in types} == types
 
 
 def test_a_row_per_token_repeats_the_columns_of_its_text(scored):

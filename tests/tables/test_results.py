@@ -12,6 +12,7 @@ from spacy.language import Language
 import spacy_pll
 from spacy_pll import to_dataframe
 
+from ..columns import added
 from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
 
 TEXTS = [*SENTENCES[:3], " ", ""]
@@ -56,8 +57,8 @@ def test_results_are_kept(model):
 
 def test_results_are_printed_as_a_short_table(model):
     lines = repr(spacy_pll.score([*TEXTS, "a\nb", "the cat sleeps " * 9], model, ["word_l2r", "original"])).splitlines()
-    assert lines[0].split() == ["text", "pll_word_l2r", "pll_original", "pll_pieces", "pppl"]
-    assert [len(lines), lines[5].split(), lines[6].split()] == [9, ["␣", "0"], ["0"]]
+    assert lines[0].split() == ["text", *added("word_l2r", "original")]
+    assert [len(lines), lines[5].split()[0], lines[6].split()[0]] == [9, "␣", "0"]
     assert lines[7].startswith("a b ") and "the cat sleeps the cat sleeps the cat s…   " in lines[8]
     assert str(spacy_pll.score(TEXTS * 3, model)).splitlines()[12:] == ["... and 5 more"]
     assert "pll_word_l2r" in repr(spacy_pll.score([], model))
@@ -65,15 +66,16 @@ def test_results_are_printed_as_a_short_table(model):
 
 def test_a_data_frame_of_texts_or_of_tokens(model, make_nlp):
     frame = spacy_pll.score(TEXTS, model, ["word_l2r", "original"]).to_dataframe()
-    assert list(frame.columns) == ["text", "pll_word_l2r", "pll_original", "pll_pieces", "pppl"]
+    assert list(frame.columns) == ["text", *added("word_l2r", "original")]
     assert list(frame["text"]) == TEXTS
-    assert list(map(str, frame.dtypes[1:])) == ["float64", "float64", "Int64", "float64"]
+    types = {"pll_word_l2r": "float64", "pll_original": "float64", "pll_pieces": "Int64", "pppl": "float64"}
+    assert {name: str(frame.dtypes[name]) for name in types} == types
     assert frame["pll_original"].isna().tolist() == [False] * 3 + [True] * 2
     docs = list(make_nlp("bert").pipe(TEXTS))
     np.testing.assert_allclose(frame["pll_word_l2r"][:3], [doc._.pll for doc in docs[:3]], atol=1e-5)
     tokens = spacy_pll.score(TEXTS, model).to_dataframe(tokens=True)
     np.testing.assert_allclose(tokens["pll_word_l2r"], to_dataframe(docs)["pll_word_l2r"], atol=1e-5)
-    assert spacy_pll.score([], model).to_dataframe().shape == (0, 4)
+    assert spacy_pll.score([], model).to_dataframe().shape == (0, 1 + len(added()))
 
 
 def test_a_single_text_and_a_single_metric_and_other_settings(model, make_nlp):
