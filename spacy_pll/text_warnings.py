@@ -14,7 +14,7 @@ from .language_model.protocol import LanguageModel, Loaded
 from .metrics import Metric, looks_at_words
 from .scoring.windows import Contexts
 from .scoring.wordpieces import DocTexts, Wordpieces
-from .user_warnings import warn_user
+from .user_warnings import TextWarning, warn_user
 
 # Pieces of the longest text that is taken for one word; and of the longest word in a text that is scored exactly
 # without a warning.
@@ -221,5 +221,7 @@ class TextWarnings:
 
     def _once(self, kind: str, message: str) -> None:
         if kind not in self.warned:
-            warn_user(message)  # first: a filter may make it an error, which says it where it is caught
+            warning = TextWarning(message)
+            warning.kind = kind
+            warn_user(warning)  # first: a filter may make it an error, which says it where it is caught
             self.warned.add(kind)

@@ -7,9 +7,15 @@ import warnings
 PASSED_OVER = {"spacy_pll", "spacy", "tqdm", "contextlib"}
 
 
-def warn_user(message: str) -> None:
+class TextWarning(UserWarning):
+    """kind (str): What is the same in the warnings of this kind, which comes once."""
+
+    kind = ""
+
+
+def warn_user(message: str | Warning) -> None:
     """Warn at the nearest line outside these packages."""
     frame, level = sys._getframe(), 1
     while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in PASSED_OVER:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, stacklevel=level)

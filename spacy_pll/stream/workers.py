@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -27,6 +28,7 @@ from ..prediction import batches_of
 from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..texts import Text, plain_texts
+from ..user_warnings import TextWarning, warn_user
 from .outcomes import Outcome, TextError, score_each
 
 Workers = dict[Connection, Process]
@@ -67,8 +69,14 @@ def score_outcomes(
         raise PLLError("Worker processes cannot use the GPU that this process holds.", "Use `n_process=1`.")
     batches = batches_of(plain_texts(texts), predictor.ends_of_batches(batch_size, done))
     as_bytes = ([text.to_bytes() if isinstance(text, Doc) else text for text in batch] for batch in batches)
+    warned = set[str]()
     with _started(nlp, multiprocessing.cpu_count() if n_process == -1 else n_process) as workers:
-        for answer, ends_batch in _in_order(as_bytes, workers):
+        for answer, ends_batch, messages in _in_order(as_bytes, workers):
+            for message in messages:
+                kind = getattr(message, "kind", "") or str(message)
+                if kind not in warned:  # each worker warns of a kind of text
+                    warned.add(kind)
+                    warn_user(message)
             yield answer if isinstance(answer, TextError) else Doc(nlp.vocab).from_bytes(answer), ends_batch
 
 
@@ -134,7 +142,7 @@ def _started(nlp: Language, n_process: int) -> Iterator[Workers]:
             connection.close()
 
 
-def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[tuple[bytes | TextError, bool]]:
+def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[tuple[Any, bool, list[Warning]]]:
     """Hand out batches, and give the answers to each text in the order of the texts: see `_work`.
 
     A worker has one batch at a time. As many batches as there are workers may have been answered before their turn.
@@ -184,24 +192,34 @@ def _noticing_death(process: Process) -> Iterator[None]:
 
 
 def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) -> None:
-    """What a worker does: of each batch, it sends each outcome as soon as it is there, and whether it is the last, then
-    None; or the text of an error that is not a text's.
+    """What a worker does: of each batch, it sends each outcome as soon as it is there, whether it is the last, and what
+    is warned of, then None; or the text of an error that is not a text's.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     Underscore.load_state(underscore)
+    messages = list[Warning]()  # for the parent, which shows them as its own
+    warnings.showwarning = lambda message, *where, **more: messages.append(sendable(message))
+    warnings.filterwarnings("default", category=UserWarning)
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
             texts = [Doc(nlp.vocab).from_bytes(text) if isinstance(text, bytes) else text for text in connection.recv()]
             try:
                 for number, (outcome, _) in enumerate(score_each(nlp, texts, len(texts)), 1):
                     answer = outcome.to_bytes() if isinstance(outcome, Doc) else outcome
-                    connection.send((answer, number == len(texts)))
+                    connection.send((answer, number == len(texts), messages.copy()))
+                    messages.clear()
                 connection.send(None)
             except Exception as error:
                 connection.send(f"{type(error).__name__}: {error}")
+
+
+def sendable(message: Warning | str) -> Warning:
+    """A warning as another process knows it: without classes that may not be there."""
+    is_known = type(message).__module__ in ("builtins", TextWarning.__module__)
+    return message if isinstance(message, Warning) and is_known else UserWarning(str(message))
 
 
 def _end_with_parent() -> None:

@@ -56,6 +56,19 @@ def test_outcomes_and_their_order_do_not_depend_on_the_number_of_processes(nlp, 
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_a_warning_of_a_worker_comes_once_and_as_the_parents(make_nlp, monkeypatch, method):
+    """Each worker printed it once more, and a spawned one as Python does."""
+    monkeypatch.setattr("spacy_pll.stream.workers.Process", multiprocessing.get_context(method).Process)
+    nlp, texts = make_nlp("bert"), [f"The 鯨鯨 {name} left." for name in "abcdef"]
+    with pytest.warns(UserWarning) as alone:
+        list(score_texts(nlp, texts, 1))
+    with pytest.warns(UserWarning) as found:
+        list(score_texts(make_nlp("bert"), texts, 1, 2))
+    assert len(found) == len(alone) == 1 and found[0].filename == alone[0].filename == __file__
+    assert "are unknown to the tokenizer" in str(found[0].message)
+
+
 def test_few_texts_are_read_in_advance(nlp):
     read = []
     endless = (read.append(n) or SENTENCES[0] for n in iter(int, 1))
