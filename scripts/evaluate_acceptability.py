@@ -20,7 +20,7 @@ from find_replaced_words import N_RESAMPLES, interval, pooled_area
 from markdown_tables import print_table, replace_tables
 from spacy.language import Language
 
-from spacy_pll.analysis.normalised import METHODS, normalise
+from spacy_pll.analysis.normalised import NORMALISATIONS, normalise
 from spacy_pll.analysis.unigrams import Unigrams, load_unigrams
 from spacy_pll.pipelines import make_pipeline
 
@@ -54,7 +54,7 @@ def score(nlp: Language, sentences: list[str], unigrams: Unigrams) -> dict[str, 
             RAW: np.array([doc._.get(f"pll_{metric}") for doc in docs]),
             **{
                 method: np.array([normalise(doc, method, unigrams, metric=metric) for doc in docs])
-                for method in METHODS
+                for method in NORMALISATIONS
             },
         }
         for metric in METRICS
@@ -109,8 +109,8 @@ def main():
         columns[heading] = judged, score(nlp, sentences, unigrams), correlation
     tables = {}
     for metric in METRICS:
-        rows = {name: {"score": name} for name in (RAW, *METHODS)}
-        differences = {name: {"score": name} for name in METHODS}
+        rows = {name: {"score": name} for name in (RAW, *NORMALISATIONS)}
+        differences = {name: {"score": name} for name in NORMALISATIONS}
         for heading, (judged, values, statistic) in columns.items():
             for name, (value, difference) in cells(judged, values[metric], statistic, args.seed).items():
                 rows[name][heading] = value

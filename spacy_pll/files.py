@@ -17,7 +17,7 @@ MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
 OUTPUTS = "outputs"  # where it has the names of the files that a run writes, and what they alone depend on
 # What is beside an output until it is complete, or stays there.
 BESIDE = ("", ".unfinished", ".parts", f".{MANIFEST}", f".{MANIFEST}.unfinished")
-Place = tuple[int, int, str]
+FileIdentity = tuple[int, int, str]
 
 
 class OutputError(OSError):
@@ -102,7 +102,7 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
     inputs (Iterable[str]): The files and folders that are read.
     RAISES (ValueError): An output is an input or another output, or one of the two lies in the other.
     """
-    outputs, written = list(outputs), dict[Place, tuple[Path, Path]]()  # what is written, and for which output
+    outputs, written = list(outputs), dict[FileIdentity, tuple[Path, Path]]()  # what is written, and for which output
     for output in outputs:
         for path in (Path(f"{output}{ending}") for ending in BESIDE):
             _, other = written.setdefault(_place(path), (path, output))
@@ -135,7 +135,7 @@ def _real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _place(path: str | Path) -> Place:
+def _place(path: str | Path) -> FileIdentity:
     """What all spellings of a path have in common: the number of the file or folder that is there, and the names of
     what is not there yet.
     """

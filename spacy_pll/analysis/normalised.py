@@ -24,7 +24,7 @@ class Parts(NamedTuple):
     characters: int  # of the wordpieces, so without white space
 
 
-METHODS: dict[str, Callable[[Parts], float]] = {
+NORMALISATIONS: dict[str, Callable[[Parts], float]] = {
     "mean_lp": lambda parts: parts.score / parts.pieces,
     "pen_lp": lambda parts: parts.score / ((5 + parts.pieces) / (5 + 1)) ** 0.8,
     "norm_lp": lambda parts: -parts.score / parts.unigram_score,
@@ -73,13 +73,13 @@ def normalise(
         # Pieces may share a character: each byte of an emoji can be one.
         characters=len({character for i in places for character in range(record.start[i], record.end[i])}),
     )
-    return METHODS[method](parts)
+    return NORMALISATIONS[method](parts)
 
 
 def check_method(method: str, unigrams: Unigrams | None) -> None:
     """RAISES (ValueError): There is no such method, or it needs a table of unigrams."""
-    if method not in METHODS:
-        raise ValueError(f"There is no way to normalise called {method!r}. Choose from {', '.join(METHODS)}.")
+    if method not in NORMALISATIONS:
+        raise ValueError(f"There is no way to normalise called {method!r}. Choose from {', '.join(NORMALISATIONS)}.")
     if method in WITH_UNIGRAMS and unigrams is None:
         raise ValueError(f"{method!r} needs a table of unigrams. Give load_unigrams(nlp).")
 

@@ -104,8 +104,8 @@ def agreement_tables(result: Agreement) -> str:
     for level in ("piece", "word", "text", "text_mean"):
         one = getattr(result, level)
         differences = ("mean_difference", "mean_difference_interval")
-        values = one and (f"{one.n:,}", *shown(one, ".4f", "r", "r_interval"), *shown(one, "+.3f", *differences),
-                          *shown(one, ".3f", "mean_absolute_difference"))  # fmt: skip
+        values = one and (f"{one.n:,}", *cells(one, ".4f", "r", "r_interval"), *cells(one, "+.3f", *differences),
+                          *cells(one, ".3f", "mean_absolute_difference"))  # fmt: skip
         levels.append((level.replace("_mean", " mean per piece"), *(values or ("different pieces", *["–"] * 5))))
     costs: Table = [("scorer", "metric", "seconds", "forward passes", "pieces in them")]
     for run in result.scorers:
@@ -118,7 +118,7 @@ def agreement_tables(result: Agreement) -> str:
     return "".join(map(text_table, (levels, costs, tokens)))
 
 
-def shown(level: LevelAgreement | None, spec: str, *names: str) -> Iterator[str]:
+def cells(level: LevelAgreement | None, spec: str, *names: str) -> Iterator[str]:
     """Some of the numbers and intervals of a level; "–" for none."""
     for name in names:
         value = getattr(level, name, None)

@@ -18,7 +18,7 @@ from ..errors import Spelling, settings_in, spell
 from .terminal import report, visible
 
 
-def shown(kind: Literal["fail", "warn"], message: str) -> str:
+def shown_message(kind: Literal["fail", "warn"], message: str) -> str:
     """A message for standard error: in a log, without colours, and with no line broken."""
     printer = Printer(no_print=True)
     if not sys.stderr.isatty():
@@ -58,14 +58,14 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
     """
 
     def show_warning(message: Warning | str, *where: Any, **more: Any) -> str:
-        return f"{shown('warn', spell(str(message), spelling))}\n"
+        return f"{shown_message('warn', spell(str(message), spelling))}\n"
 
     def show(error: BaseException, message: str | None = None, code: int = 1) -> NoReturn:
         """On standard error, since standard output may carry results. With the notes that the error has. If they are of
         a run that can be resumed, also with the command, in an unbroken line that can be copied.
         """
         notes = getattr(error, "__notes__", [])
-        print(shown("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
+        print(shown_message("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
             report(shlex.join([*words, "--resume"]))

@@ -11,7 +11,7 @@ from ..pipelines import PipelineSettings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .agree import SCORER, Limit, check_order, common_options, load_scorers_and_texts, shown
+from .agree import SCORER, Limit, cells, check_order, common_options, load_scorers_and_texts
 from .options import file_options, parse_numbers, several
 from .terminal import Stoppable, save, say
 
@@ -69,8 +69,8 @@ def margin_tables(result: MarginAgreement) -> str:
     for one in result.comparisons:
         scorer, word = one.scorers[1], one.word
         difference = ("mean_absolute_difference", "mean_absolute_difference_interval")
-        levels = (*shown(one.piece, ".4f", "r"), *shown(word, ".4f", "r", "r_interval"),
-                  *shown(one.text_mean, ".4f", "r"), *shown(word, ".3f", *difference))  # fmt: skip
+        levels = (*cells(one.piece, ".4f", "r"), *cells(word, ".4f", "r", "r_interval"),
+                  *cells(one.text_mean, ".4f", "r"), *cells(word, ".3f", *difference))  # fmt: skip
         rows.append((scorer.label, f"{scorer.seconds:,.1f}", f"{exact.seconds / scorer.seconds:,.1f}", *levels))
     lines = [
         "r by text: of mean scores per wordpiece. Difference: the mean absolute difference from the exact scores, in "

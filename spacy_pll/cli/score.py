@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ..analysis.normalised import METHODS, WITH_UNIGRAMS
+from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.records import STANDARD_STREAM
@@ -42,7 +42,7 @@ OF_INPUT: dict[str, Any] = {
 OF_OUTPUT: dict[str, Any] = {
     "normalise": several(
         "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
-        f"Names, separated by commas: {', '.join(METHODS)}.",
+        f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
     ),
     "unigrams": setting(
         f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"

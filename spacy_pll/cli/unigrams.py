@@ -15,10 +15,10 @@ from .options import INPUT_HELP, file_options, pipeline_options
 from .terminal import report, save
 
 # The counts depend on the model's vocabulary alone, and on what loads it.
-OTHERS = [name for name in SETTINGS if name not in ("model", "component", "revision", "causal", "code")]
+NOT_OF_TOKENIZERS = [name for name in SETTINGS if name not in ("model", "component", "revision", "causal", "code")]
 
 
-@pipeline_options(without=OTHERS)
+@pipeline_options(without=NOT_OF_TOKENIZERS)
 @file_options
 def unigrams_cli(
     corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],

@@ -7,7 +7,7 @@ from ..user_warnings import warn_user
 from .delimited import R_HEADER
 
 HEAD = 20  # lines of a corpus from which it is told
-NAMES = re.compile(r"\w+(?:([,;|])\w+)(?:\1\w+)*")  # of columns, as in "sentence,label"
+COLUMN_NAMES = re.compile(r"\w+(?:([,;|])\w+)(?:\1\w+)*")  # of columns, as in "sentence,label"
 SCORE = r"(?:[01]|-\d+|[-+]?\d*[.,]\d+(?:[eE][-+]?\d+)?)"
 SCORE_BEHIND = re.compile(rf"[.!?…。]['\"”’)]*(?:\s+|\s*[,;|]\s*){SCORE}\Z")
 LABEL_BEFORE = re.compile(r"([01])(?:\s+|\s*[,;|]\s*)\D")
@@ -33,7 +33,7 @@ def signs_of_table(lines: Sequence[str], least: int = 3) -> str:
     with_tab = sum(map(has_tab, lines))
     if len(lines) > 1 and with_tab > 0.75 * len(lines):
         return f"tabs stand in {with_tab} of {len(lines)} lines"
-    names = NAMES.fullmatch(lines[0]) if lines else None
+    names = COLUMN_NAMES.fullmatch(lines[0]) if lines else None
     if names and len(lines) > 1 and all(line.count(names[1]) >= lines[0].count(names[1]) for line in lines):
         return f"line 1 is {lines[0]!r:.100}, as the names of columns"
     n, *widths = [0 if rest else n for rest, n in (R_CELL.subn("", line) for line in lines)] or [0]

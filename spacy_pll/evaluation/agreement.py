@@ -29,7 +29,7 @@ from .intervals import bootstrap_sums, correlation, correlation_columns, percent
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
 BOOTSTRAP = 1000  # samples
-LEVELS = ("piece", "word", "text", "text_mean")
+AGREEMENT_LEVELS = ("piece", "word", "text", "text_mean")
 
 Interval = tuple[float, float]
 
@@ -152,7 +152,7 @@ class AgreementCounts:
     def __init__(self, *sides: Side):
         self.sides, self.scorers = sides, [side.scorer for side in sides]
         # Of each text, shape (things, 3): the two scores, and the number of the text.
-        self.parts: dict[str, list[FloatArray]] = {level: [np.zeros((0, 3))] for level in LEVELS}
+        self.parts: dict[str, list[FloatArray]] = {level: [np.zeros((0, 3))] for level in AGREEMENT_LEVELS}
         self.same_pieces, self.n = True, 0
         self.tokens: list[TokenDifference] = []
 

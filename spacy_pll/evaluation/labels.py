@@ -9,7 +9,7 @@ from ..errors import InputError
 # A label is the text of an option, its column, its number from 0 or from 1, or its letter.
 LabelKind = Literal["text", "column", "from0", "from1", "letter"]
 KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
-NAMES = {
+KIND_NAMES = {
     "text": "texts of options",
     "column": "columns of options",
     "from0": "numbers from 0",
@@ -50,8 +50,8 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
         for row, a, b in zip(rows, right, numbers):
             if a != b:
                 raise InputError(
-                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {NAMES[one]}, and "
-                    f"{NAMES[other]}, and here that is not the same option.",
+                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {KIND_NAMES[one]}, and "
+                    f"{KIND_NAMES[other]}, and here that is not the same option.",
                     f"Give `labels={one!r}` or `labels={other!r}`.",
                 )
     return right
@@ -67,10 +67,10 @@ def _no_option(
     problem = f"{row.place}: {column!r} is {row.label!r:.100}, which is none of the options: {options:.200}."
     advice = f"Give the text of the right one, or its number from 0 to {n - 1}."
     if other := [one for one in found if found[one][rows.index(row)] is not None]:
-        problem = f"{row.place}: {column!r} is {row.label!r:.100}, one of the {NAMES[other[0]]}."
-        advice = f"Other labels of the file are {NAMES[kind]}. Write all in the same way."
+        problem = f"{row.place}: {column!r} is {row.label!r:.100}, one of the {KIND_NAMES[other[0]]}."
+        advice = f"Other labels of the file are {KIND_NAMES[kind]}. Write all in the same way."
     elif given:
-        advice = f"The labels are read as {NAMES[given]}. Correct it, or give other `labels`."
+        advice = f"The labels are read as {KIND_NAMES[given]}. Correct it, or give other `labels`."
     elif all(_options_named(one)["from1"] is not None for one in rows):
         advice = "If the labels count from 1, give `labels='from1'`."
     return InputError(problem, advice)

@@ -33,15 +33,21 @@ ABOUT = (
     "Pseudo-log-likelihood (PLL): how well a language model predicts each word from the others. Scores are natural "
     "logarithms. The closer to 0, the more likely. Texts go no further than the computer that runs this page."
 )
-HELP = describe_settings(PipelineSettings) | describe_settings(ScoringSettings)
+SETTING_HELP = describe_settings(PipelineSettings) | describe_settings(ScoringSettings)
 TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souvenir."
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
 CHOICES = ("metrics of ", "words of ", "compared")  # how the keys begin of fields that are there only with a model
-SHARED, BUILTIN_NAME = "Shared wordpieces", "built-in English model"
+SHARED_LABEL, BUILTIN_LABEL = "Shared wordpieces", "built-in English model"
 # The fields of the settings that messages name.
-FIELDS = {"model": "Model", "lang": "Language", "metrics": "Metrics", "words": "Words", "shared_pieces": SHARED}
+INPUT_LABELS = {
+    "model": "Model",
+    "lang": "Language",
+    "metrics": "Metrics",
+    "words": "Words",
+    "shared_pieces": SHARED_LABEL,
+}
 # How columns of numbers are written; the texts of a table are not.
 COLUMN_CONFIG: dict[str, Any] = {
     "probability": st.column_config.ProgressColumn(
@@ -86,11 +92,11 @@ def show_page(
 def choose_model(start: PipelineSettings, any_model: bool) -> PipelineSettings:
     """The fields for the model and the language, if they can be changed."""
     if not any_model:
-        st.text(f"Model: {start.model or BUILTIN_NAME}\nLanguage: {start.lang}")
+        st.text(f"Model: {start.model or BUILTIN_LABEL}\nLanguage: {start.lang}")
         return start
-    about = HELP["model"].replace("None:", "Empty:")
-    model = st.text_input("Model", start.model or "", key="model", placeholder=BUILTIN_NAME, help=about)
-    lang = st.text_input("Language", start.lang, key="lang", help=HELP["lang"])
+    about = SETTING_HELP["model"].replace("None:", "Empty:")
+    model = st.text_input("Model", start.model or "", key="model", placeholder=BUILTIN_LABEL, help=about)
+    lang = st.text_input("Language", start.lang, key="lang", help=SETTING_HELP["lang"])
     return start.changed(model=model.strip() or None, lang=lang.strip() or start.lang)
 
 
@@ -111,7 +117,7 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
         "left_context and causal, the model sees the text on both sides of a word.",
     )
     unit, key = WORDS.index(pipeline.words), f"words of {settings.model}"
-    words = st.selectbox("Words", WORDS, unit, key=key, help=HELP["words"])
+    words = st.selectbox("Words", WORDS, unit, key=key, help=SETTING_HELP["words"])
     if not metrics:
         raise ValueError("No metric is chosen. Choose one or more under “Metrics”.")
     return settings.changed(metrics=tuple(metrics), words=words)
@@ -132,7 +138,7 @@ def score_view(chosen: Chosen | None) -> None:
         st.info("Type or paste a text.")
         return
     pipeline.check_length(texts)
-    docs = scored(pipeline, settings, score, *texts)
+    docs = scored(pipeline, settings, score_all, *texts)
     st.html(str(render(docs, attr=pipeline.attr, jupyter=False)))
     table = to_dataframe(docs, attr=pipeline.attr)
     show_table(table.drop(columns=["surprisal", "alternative_log_probs"], errors="ignore"), "Table of the tokens")
@@ -167,7 +173,7 @@ def rank_view(chosen: Chosen | None) -> None:
         help_ = (
             "Take candidates that share a wordpiece with the text beside them: it belongs to the side where it begins."
         )
-        shared = st.checkbox(SHARED, key="shared", help=help_)
+        shared = st.checkbox(SHARED_LABEL, key="shared", help=help_)
         st.form_submit_button("Rank", type="primary", key="rank")
     if chosen is None:
         return
@@ -185,7 +191,7 @@ def rank_view(chosen: Chosen | None) -> None:
     st.html(str(render_continuations(ranked, attr=pipeline.attr, jupyter=False)))
 
 
-def score(nlp: Language, *texts: str) -> list[Doc]:
+def score_all(nlp: Language, *texts: str) -> list[Doc]:
     return list(nlp.pipe(texts))
 
 
@@ -255,9 +261,9 @@ def on_page(message: str) -> str:
     """A message with the names of the fields in place of the settings that have one. The others were set before."""
 
     def written(name: str, value: object) -> str | None:
-        if name not in {*SETTINGS, *FIELDS, "max_characters"}:
+        if name not in {*SETTINGS, *INPUT_LABELS, "max_characters"}:
             return None
-        shown = f"“{FIELDS[name]}”" if name in FIELDS else f"{name} (set when the page is started)"
+        shown = f"“{INPUT_LABELS[name]}”" if name in INPUT_LABELS else f"{name} (set when the page is started)"
         return shown if value is ... or value is True else f"{shown}: {value}"
 
     return spell(message, written)

@@ -14,7 +14,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import approximation
 from . import MAX_CHARACTERS
 
-KEPT = 150  # answers
+KEPT_ANSWERS = 150  # answers
 
 
 class SharedPipeline:
@@ -92,6 +92,6 @@ class SharedPipeline:
             result = scorer(nlp, *texts)
             messages = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
             answer = self._answers[question] = result, list(dict.fromkeys(messages))
-            if len(self._answers) > KEPT:
+            if len(self._answers) > KEPT_ANSWERS:
                 del self._answers[next(iter(self._answers))]  # the oldest
         return answer

@@ -35,7 +35,7 @@ from .checks import (
 )
 from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
 from .group_trial import N_LONG, N_SHORT, rows_share_passes
-from .log_probs import PendingPredictions, TargetLogProbs, Tensors, joined
+from .log_probs import DevicePredictions, TargetLogProbs, Tensors, concatenated
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
 from .slow_tokenizers import backend_of
@@ -320,12 +320,12 @@ class TransformerLanguageModel:
     ) -> TargetLogProbs:
         return TargetLogProbs(forward, shift)
 
-    def submit(self, batches: Iterable[Batch]) -> PendingPredictions:
+    def submit(self, batches: Iterable[Batch]) -> DevicePredictions:
         if self.owned is not None:
             self.owned.copy_weights(self.load().forward.model)
         # The next batch is made while the device works on those before.
         with torch.inference_mode():
-            return PendingPredictions([self.log_probabilities(batch) for batch in batches])
+            return DevicePredictions([self.log_probabilities(batch) for batch in batches])
 
     def log_probabilities(self, batch: Batch) -> Tensors:
         """Natural-log probability of each target id at its position, and what else `TargetLogProbs` gives.
@@ -363,7 +363,7 @@ class TransformerLanguageModel:
             logger.warning(message, batch.size, device, self._most[kind], kind)
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-        return joined([self.log_probabilities(half) for half in batch.halves()])
+        return concatenated([self.log_probabilities(half) for half in batch.halves()])
 
     def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does, with the weights that the checkpoint has.

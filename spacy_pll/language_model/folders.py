@@ -12,7 +12,7 @@ ADAPTER = "adapter_config.json"  # of PEFT
 # The files from which transformers reads weights; of a model in several files, their list.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 # Weights of other programs, by the names of their files.
-OTHERS = {
+OTHER_PROGRAMS = {
     "*.onnx": "ONNX",
     "*.h5": "TensorFlow",
     "*.ckpt.index": "TensorFlow",
@@ -114,7 +114,7 @@ def _place(folder: Path) -> tuple[int, str]:
 def _others(folder: Path) -> str:
     """Whose weights there are, with the file."""
     files = sorted(path.relative_to(folder) for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_file())
-    found = ((program, file) for name, program in OTHERS.items() for file in files if fnmatch(file.name, name))
+    found = ((program, file) for name, program in OTHER_PROGRAMS.items() for file in files if fnmatch(file.name, name))
     return next((f"{program} ({file.as_posix()})" for program, file in found), "")
 
 

@@ -55,7 +55,7 @@ def expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tenso
         entropy = torch.special.entr((some - sums[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
         best, ids = largest(some, wanted)
         parts.append((rank, entropy, ids.T, (best - sums[:, None]).T))
-    return joined(parts)
+    return concatenated(parts)
 
 
 def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,16 +78,16 @@ def largest(logits: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor]:
     return values, torch.nn.functional.pad(ids[:, :n], (0, missing), value=-1)
 
 
-def joined(parts: Sequence[Tensors]) -> Tensors:
-    """The answers to some targets, and then those to others."""
+def concatenated(parts: Sequence[Tensors]) -> Tensors:
+    """The answers to several passes, one behind the other."""
     return tuple(torch.cat(fields, dim=-1) for fields in zip(*parts))
 
 
-class PendingPredictions:
-    """An `Predictions` that a device may still be computing, from those to each forward pass."""
+class DevicePredictions:
+    """Predictions that a device may still be computing, from the answers to each forward pass."""
 
     def __init__(self, parts: Sequence[Tensors]):
-        self._fields = joined(parts) or (torch.zeros(0, dtype=torch.float32, device="cpu"),)
+        self._fields = concatenated(parts) or (torch.zeros(0, dtype=torch.float32, device="cpu"),)
         self._event = None
         if self._fields[0].device.type == "cuda":
             # Into pinned memory, which the device can write to without the host.

@@ -28,11 +28,11 @@ from ..metrics import (
 )
 from .windows import Contexts
 
-Item = TypeVar("Item", bound=np.generic)
+Entry = TypeVar("Entry", bound=np.generic)
 Matrix = npt.NDArray[np.int8]
 
 # The patterns of words of up to so many pieces are kept. Those of longer ones may take megabytes each.
-KEPT = 30
+KEPT_WORDS = 30
 # In one pass, up to `WHOLE` masks are read for a piece; of more, those that are less than `REACH` pieces away. If all
 # were, a URL of 100 pieces would read 5,050 ids.
 WHOLE, REACH = 16, 12
@@ -223,7 +223,7 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], re
     is_whole = to_score[words.ends - 1] - to_score[words.starts] == words.lengths - 1
     parts = list[MaskedRows]()
     for n in np.unique(words.lengths[scored]).tolist():
-        pattern = (_kept_of_words if n <= KEPT else _of_words)(n, tuple(metrics), reach)
+        pattern = (_kept_of_words if n <= KEPT_WORDS else _of_words)(n, tuple(metrics), reach)
         for whole in (True, False):
             some = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
             if len(some):
@@ -374,7 +374,7 @@ def share_passes(first: IntArray, last: IntArray, word_end: IntArray, spacing: i
     return passes
 
 
-def distinct_rows(matrix: npt.NDArray[Item]) -> tuple[npt.NDArray[Item], IntArray]:
+def distinct_rows(matrix: npt.NDArray[Entry]) -> tuple[npt.NDArray[Entry], IntArray]:
     """The distinct rows of a matrix, and for each row of the matrix the index of its distinct row."""
     matrix = np.ascontiguousarray(matrix)
     if len(matrix) and (matrix == matrix[0]).all():  # as where nothing is masked: long rows take long to sort

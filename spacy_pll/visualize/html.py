@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..analysis.continuations import Continuation
 
 _TITLE = "Pseudo-log-likelihood"
-Fields = Mapping[str, Any]  # the other columns of a text, by name
+OtherFields = Mapping[str, Any]  # the other columns of a text, by name
 VMIN = -20.0
 N_STEPS = 10  # of the colour scale, equally wide: style.css has a rule for each, the classes s0 to s9
 
@@ -126,7 +126,7 @@ def _view(docs: Sequence[Doc | Span], names: Names, columns: dict[str, str], vmi
 
 
 def page_parts(
-    docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "", fields: Iterable[Fields] = ()
+    docs: Iterable[Doc | Span], view: View, title: str = _TITLE, about: str = "", fields: Iterable[OtherFields] = ()
 ) -> Iterator[str]:
     """The parts of a page of docs, one after the other, so that it can be written while the docs are being scored.
 

@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_pll.analysis.normalised import METHODS, normalise
+from spacy_pll.analysis.normalised import NORMALISATIONS, normalise
 from spacy_pll.analysis.unigrams import Unigrams
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
@@ -45,7 +45,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NORMALISATIONS)
 def test_the_equations(method):
     found = [normalise(doc, method, UNIGRAMS) for doc in three_docs()]
     assert found == pytest.approx(EXPECTED[method], abs=1e-9)
@@ -65,7 +65,7 @@ def test_the_other_metric():
 
 def test_without_a_wordpiece_there_is_no_score():
     doc = make_doc([" ", "\n"], [False, False], [])
-    assert {normalise(doc, method, UNIGRAMS) for method in METHODS} == {None}
+    assert {normalise(doc, method, UNIGRAMS) for method in NORMALISATIONS} == {None}
     assert normalise(three_docs()[1][:1], "mean_lp") is None
 
 

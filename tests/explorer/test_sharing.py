@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from spacy_pll.component import get_scorer
-from spacy_pll.explorer.sharing import KEPT, SharedPipeline
+from spacy_pll.explorer.sharing import KEPT_ANSWERS, SharedPipeline
 from spacy_pll.pipelines import PipelineSettings
 
 TEXT = "The cats sleep in a house."
@@ -95,9 +95,9 @@ def test_answers_are_kept(shared):
     first = ask(TEXT)
     assert first == ask(TEXT) and first[1] == ["Once."] and len(asked) == 1
     assert ask(TEXT, metrics=["original"])[0] != first[0] and len(asked) == 2
-    for number in range(KEPT):
+    for number in range(KEPT_ANSWERS):
         ask(str(number))
-    assert ask(TEXT) == first and len(asked) == KEPT + 3  # the oldest was given up
+    assert ask(TEXT) == first and len(asked) == KEPT_ANSWERS + 3  # the oldest was given up
 
 
 def test_what_others_asked_meanwhile_is_not_scored_again(shared):

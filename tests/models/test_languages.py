@@ -20,7 +20,7 @@ import spacy.lang
 import torch
 
 from spacy_pll import PLLScorer
-from spacy_pll.language_model.log_probs import PendingPredictions
+from spacy_pll.language_model.log_probs import DevicePredictions
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
 from spacy_pll.prediction import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
@@ -130,7 +130,7 @@ class Recorder(LanguageModel):
         return -(np.asarray(ids, dtype=np.float64) + 1) * 2.0**-18  # exact in float32 and in every sum below
 
     def submit(self, batches):
-        return PendingPredictions([(torch.from_numpy(self.log_probabilities(batch)),) for batch in batches])
+        return DevicePredictions([(torch.from_numpy(self.log_probabilities(batch)),) for batch in batches])
 
     def log_probabilities(self, batch):
         assert (batch.ids[batch.row, batch.position] == self.loaded.mask_id).all()
