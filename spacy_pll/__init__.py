@@ -18,7 +18,8 @@ from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from .evaluation.rescoring import rescore
-from .evaluation.suites import Suite, read_suite, score_suite
+from .evaluation.suite_readers import read_suite
+from .evaluation.suites import Suite, score_suite
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .proteins.assays import read_assays, score_assays

@@ -16,12 +16,12 @@ import torch
 
 from .component import get_scorer
 from .errors import PLLError, similar
-from .evaluation.distinct_texts import text_sums
 from .files import files_digest
 from .pipelines import SETTINGS, Model, PipelineSettings, describe_scorer, make_pipeline, parse_value
 from .requirements import install_command
 from .settings import BATCH_SIZE
-from .stream.contexts import Placed, check_places, score_placed
+from .stream.contexts import Placed, check_places
+from .stream.known import score_distinct
 from .stream.workers import Work
 
 try:
@@ -159,11 +159,10 @@ class PLL(LM):
             self.generate_until(later.pop("generate_until"))
         places = dict.fromkeys(_place_of(request) for kind in later for request in later[kind])
         check_places(scorer, [*by_place, *places], self.shared_pieces)
-        docs = score_placed(self.nlp, list(by_place), self.work)
         try:
-            for equal, doc in zip(by_place.values(), docs, strict=True):
-                answer = response(text_sums(doc, scorer.names).scores[0])
-                for request in equal:
+            for place, (sums,) in score_distinct(self.nlp, dict.fromkeys(by_place, [None]), self.work):
+                answer = response(sums.scores[0])
+                for request in by_place[place]:
                     found[id(request)] = answer
                     self.cache_hook.add_partial(kind, request.args, answer)
         finally:

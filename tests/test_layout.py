@@ -7,6 +7,7 @@ the project.
 import ast
 import configparser
 import re
+from collections import defaultdict
 from pathlib import Path
 
 from spacy_pll.cli import LazyCommands
@@ -27,7 +28,7 @@ TESTED_ELSEWHERE = {
     "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
     "corpus.records": "corpus/test_readers.py",  # what readers give
     "corpus.scored_texts": "corpus/test_runs.py",
-    "evaluation.kept_scores": "cli/test_pairs.py",  # a command that is stopped and goes on
+    "evaluation.distinct_texts": "stream/test_contexts.py",
     "evaluation.readers": "evaluation/test_rescoring.py",  # n-best lists
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
     "proteins.assays": "proteins/test_cli.py",
@@ -130,3 +131,16 @@ def test_no_file_names_a_folder_outside_the_project():
     assert len(files) > 100
     naming = [path for path in files if path.is_file() and OUTSIDE in path.read_text(encoding="utf8")]
     assert [str(path.relative_to(ROOT)) for path in naming] == []
+
+
+def test_a_public_name_stands_for_one_thing():
+    """None is defined in two modules."""
+    places = defaultdict[str, list[str]](list)
+    for path in python_files("spacy_pll"):
+        for node in ast.parse(path.read_text(encoding="utf8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [node.name] if hasattr(node, "name") else [getattr(target, "id", "_") for target in targets]
+            for name in names:
+                if not name.startswith("_") and name not in ("T", "logger"):
+                    places[name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -29,11 +29,11 @@ from typer.testing import CliRunner  # noqa: E402
 from spacy_pll import make_pipeline, minimal_pairs, read_pairs  # noqa: E402
 from spacy_pll.cli import app  # noqa: E402
 from spacy_pll.errors import PLLError  # noqa: E402
-from spacy_pll.evaluation.distinct_texts import text_sums  # noqa: E402
 from spacy_pll.language_model.base import TransformerLanguageModel  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
-from spacy_pll.stream.contexts import place, score_placed  # noqa: E402
+from spacy_pll.stream.contexts import place  # noqa: E402
+from spacy_pll.stream.known import score_distinct, text_sums  # noqa: E402
 
 from . import reference  # noqa: E402
 from .analysis.test_bounds_in_context import bound_of, own_pieces  # noqa: E402
@@ -400,11 +400,11 @@ def test_responses_are_in_the_cache_as_soon_as_they_are_known(make_lm, tmp_path,
     lm = CachingLM(make_lm(batch_size=4), str(tmp_path / "cache.db"))
 
     def stop(*args):
-        yield from islice(score_placed(*args[:2], lm.lm.work), 8)
+        yield from islice(score_distinct(*args), 8)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("spacy_pll.lm_eval.score_placed", lambda nlp, places, work: stop(nlp, places))
+        patch.setattr("spacy_pll.lm_eval.score_distinct", stop)
         getattr(lm, kind)(requests)
     assert len(read_cache(tmp_path / "cache.db")) == 8
     asked = []
@@ -428,7 +428,7 @@ def test_a_request_without_a_piece_is_said_before_the_work(make_lm, asked):
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
     lm, made, scored = make_lm(batch_size=4), [], []
     monkeypatch.setattr("spacy_pll.stream.contexts.place", lambda *args: made.append(1) or place(*args))
-    monkeypatch.setattr("spacy_pll.lm_eval.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
+    monkeypatch.setattr("spacy_pll.stream.known.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
     lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
     assert scored[0] <= 8 and len(made) == 40
 

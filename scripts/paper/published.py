@@ -26,13 +26,13 @@ from spacy.language import Language
 
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.distinct_texts import score_places
 from spacy_pll.evaluation.items import Pair, smallest_groups
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Context, Contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
+from spacy_pll.stream.known import score_places
 
 from .data import read_blimp
 from .errors import fail, shown_errors

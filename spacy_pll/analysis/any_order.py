@@ -82,7 +82,7 @@ def log_probability_bounds(
     if places:
         docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
     targets, bounds = TEXT_SPAN if places else None, list[Bound | None]()
-    for _, found in score_draws(nlp, docs, draws, component, batch_size, targets=targets):
+    for _, found, _ in score_draws(nlp, docs, draws, component, batch_size, targets=targets):
         bounds.append(bound_of(np.sum(found.scores, axis=1)) if any(found.pieces) else None)
     return bounds
 
@@ -123,11 +123,14 @@ def score_draws(
     draws: Sequence[Metric],
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
+    done: int = 0,
     **settings: Any,
-) -> Iterator[tuple[Doc, DocScores]]:
+) -> Iterator[tuple[Doc, DocScores, bool]]:
     """Score texts under each draw, as a metric of its own. No component `pll` changes the docs.
 
+    done (int): How many texts were scored before the first one.
     settings (Any): `targets`, `keep_pieces`. Others that say how the component scores have no effect.
+    YIELDS (Tuple[Doc, DocScores, bool]): A doc, its scores, and whether a batch ends with it.
     """
     scorer = get_scorer(nlp, component)
     given = scorer.settings
@@ -138,8 +141,9 @@ def score_draws(
     # Without those components in this stream. The pipeline is not changed: others may use it, too.
     without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
     made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)
-    for docs in batches_of(made, predictor.ends_of_batches(batch_size)):
-        yield from zip(docs, predictor.gather(predictor.submit(docs)))
+    for docs in batches_of(made, predictor.ends_of_batches(batch_size, done)):
+        for number, (doc, found) in enumerate(zip(docs, predictor.gather(predictor.submit(docs))), 1):
+            yield doc, found, number == len(docs)
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:

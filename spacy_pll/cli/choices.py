@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
 from ..evaluation.choice_readers import read_choices
-from ..evaluation.choices import ChoiceScores, check_choices, choices
+from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
 from .options import OF_TOKENS, SEPARATOR, argument_options, file_options, pipeline_options
@@ -45,9 +44,6 @@ def choices_cli(
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
     """
     evaluation.check_outputs(predictions)
-    read = read_choices(path, separator=separator, **columns, **how)
-    check_choices(read)
-    if evaluation.plot and read[0].preference is not None:
-        raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
+    suite = ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
     about = {"path": path, "reading": columns["reading"], **sharing}
-    evaluation.measure(evaluation.sampled(read), settings, about, ChoiceScores, **sharing, predictions=predictions)
+    evaluation.measure(suite, settings, about, predictions)

@@ -1,6 +1,7 @@
-"""What `pll pairs` and `pll choices` have in common: several scorers, and what is printed and written."""
+"""What `pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -10,16 +11,18 @@ from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
+from ..errors import InputError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, check_options, labels, place_of, score_options, with_equal_options
+from ..evaluation.choices import ChoiceScores, ChoiceSuite, place_of, with_equal_options
 from ..evaluation.intervals import Estimate
-from ..evaluation.items import AnyItem, Choice, levels, sample_items
-from ..evaluation.kept_scores import KeptScores, digests
+from ..evaluation.items import levels, sample_items
 from ..evaluation.preferences import Correlation
+from ..evaluation.suites import Measure, Suite, check_rows, check_suite, fake_scores, score_texts
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
+from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
@@ -59,86 +62,96 @@ class Evaluation:
         check_picture(self.plot, self.force or is_of(self.plot, ours))
         check_output(predictions, (".json",), self.force or is_of(predictions, ours))
 
-    def sampled(self, items: list[AnyItem]) -> list[AnyItem]:
-        """The items to use. RAISES (InputError): One has no column to group by."""
-        levels(items, self.by or None)
-        return sample_items(items, self.sample, self.by or None) if self.sample else items
+    def _chosen(self, suite: Suite) -> Suite:
+        """The items to use. RAISES (InputError): One has no column to group by, or options are of no use here."""
+        if isinstance(suite, ChoiceSuite):
+            levels(suite.items, self.by or None)
+            if self.plot and suite.choices[0].preference is not None:
+                raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
+            if self.sample:
+                return type(suite)(sample_items(suite.items, self.sample, self.by or None), suite.shared_pieces)
+            return suite
+        of_items = {"--by": self.by, "--sample": self.sample, "--plot": self.plot, "--ties": self.ties != "share"}
+        if given := [option for option, value in of_items.items() if value]:
+            raise InputError(f"This suite has measures and groups of its own. Leave out {', '.join(given)}.")
+        return suite
 
     def measure(
-        self,
-        choices: list[Choice],
-        settings: PipelineSettings,
-        about: dict[str, Any],
-        results: type[ChoiceScores],
-        shared_pieces: bool = False,
-        predictions: Path | None = None,
+        self, suite: Suite, settings: PipelineSettings, about: dict[str, Any], predictions: Path | None = None
     ) -> None:
-        """Score the choices, print the accuracies or correlations, and write what is asked for.
+        """Score the texts of a suite, print what it measures, and write what is asked for.
 
         about (Dict[str, Any]): What was read, for the file of results.
         predictions (Optional[Path]): The file of predictions to write, too.
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
+        suite = self._chosen(suite)
+        suite.check(self.per_piece)
         outputs = self.output, self.items, self.plot, predictions
         kept = KeptScores(self.output or self.items, self.resume, self.force, outputs)
-        loaded = load_scorers(
-            self.scorers, self.revisions, settings, lambda scorer: check_options(scorer, choices, shared_pieces)
-        )
-        how: dict[str, Any] = {"per_piece": self.per_piece, "ties": self.ties}
-        for name, attributes in loaded.attributes.items() if self.items else ():
-            check_items_table(results, choices, name if len(loaded) > 1 else "", attributes)
-        of_items = {"by": list(self.by), **how, "items": digests(choices)[-1]}
+        loaded = load_scorers(self.scorers, self.revisions, settings, lambda scorer: check_suite(scorer, suite))
+        if self.items:
+            one_alone = len(loaded) == 1
+            check_rows(suite, {"" if one_alone else name: names for name, names in loaded.attributes.items()})
+        how: dict[str, Any] = {"per_piece": self.per_piece}
+        how |= {"ties": self.ties} if isinstance(suite, ChoiceSuite) else {}
+        of_items = {"by": list(self.by), **how, "items": digest_of(self._known_of(suite))}
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about, **of_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
-            found = score_options(
-                results, loaded.compared, choices, work, shared_pieces=shared_pieces, kept=kept, checked=True, **how
-            )
-            self._write(found, loaded.records, {**about, **how, "sample": self.sample})
-            if predictions:
-                save(predictions, write_json, found.predictions(next(iter(found.scores)), self.by or None))
-
-    def _write(self, found: ChoiceScores, records: list[dict[str, Any]], about: dict[str, Any]) -> None:
-        """Print the results, and write what is asked for. records (List[Dict[str, Any]]): What the scorers are."""
-        unit = found.unit
-        if found.has_preferences:
-            correlations, title = found.correlations(self.by or None), "Spearman's rho (95 % interval)"
-            say(group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high)))
-            rows = [one._asdict() for one in correlations]
-        else:
-            accuracies, title = found.accuracies(self.by or None), "accuracy in % (95 % interval)"
-            table = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
-            equal = with_equal_options(found.choices)
-            ties = ties_line(accuracies, self.ties, unit)
-            if equal:
-                first = place_of(found.choices, equal[0], unit)
-                has = "has" if len(equal) == 1 else "have"
-                ties += f"{len(equal):,} of the {unit} {has} two equal options, first {first}.\n"
-            say(table + ties)
-            rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
-            if len(found.scores) > 1:
-                say(difference_table(accuracies))
+            found = score_texts(loaded.compared, suite, work, kept=kept, checked=True, **how)
+            used = {**loaded.records[0], "compared": loaded.records[1:]}
+            if isinstance(found, ChoiceScores):
+                printed, rows = self._of_choices(found)
+                used |= {"by": list(self.by), **about, **how, "sample": self.sample}
             else:
-                rows = [{k: value for k, value in row.items() if value is not None} for row in rows]
-        if self.output and self.output.suffix == ".csv":
-            rows = [row | {f"by_{k}": value for k, value in row.pop("group").items()} for row in rows]
-            save(self.output, write_table, rows)
-        else:
-            settings = {**records[0], "compared": records[1:], "by": list(self.by), **about}
-            save(self.output, write_json, {"settings": settings, "results": rows})
-        if self.items:
-            save(self.items, write_table, list(found.rows()))
-        save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
+                measures = found.measures()
+                printed, rows = measure_table(measures), [one._asdict() for one in measures]
+                used |= {**about, **how}
+            say(printed)
+            if self.output and self.output.suffix == ".csv":
+                save(self.output, write_table, [_flat(**row) for row in rows])
+            else:
+                save(self.output, write_json, {"settings": used, "results": rows})
+            if self.items:
+                save(self.items, write_table, list(found.rows()))
+            if isinstance(found, ChoiceScores):
+                save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
+                if predictions:
+                    save(predictions, write_json, found.predictions(next(iter(found.scores)), self.by or None))
+
+    def _known_of(self, suite: Suite) -> list[object]:
+        """What the outputs depend on, besides scores."""
+        if isinstance(suite, ChoiceSuite):
+            return list(suite.choices)
+        fake, rows = fake_scores(suite), list[object]()
+        with suppress(InputError):  # rows that are not asked for need not be possible
+            rows += suite.rows(fake)
+        return [*suite.texts, *rows, *(one[:4] for one in suite.measures(fake, self.per_piece))]
+
+    def _of_choices(self, found: ChoiceScores) -> tuple[str, list[dict[str, Any]]]:
+        """What is printed of choices, and the rows of the results."""
+        unit, by = found.unit, self.by or None
+        if found.has_preferences:
+            correlations, title = found.correlations(by), "Spearman's rho (95 % interval)"
+            printed = group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high))
+            return printed, [one._asdict() for one in correlations]
+        accuracies, title = found.accuracies(by), "accuracy in % (95 % interval)"
+        printed = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
+        printed += ties_line(accuracies, self.ties, unit)
+        if equal := with_equal_options(found.choices):
+            has = "has" if len(equal) == 1 else "have"
+            first = place_of(found.choices, equal[0], unit)
+            printed += f"{len(equal):,} of the {unit} {has} two equal options, first {first}.\n"
+        rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
+        if len(found.scores) > 1:
+            return printed + "\n" + difference_table(accuracies), rows
+        return printed, [{k: value for k, value in row.items() if value is not None} for row in rows]
 
 
-def check_items_table(
-    results: type[ChoiceScores], choices: list[Choice], name: str, attributes: Mapping[str, str]
-) -> None:
-    """RAISES (ValueError): The table of items cannot be made: a column of theirs has the name of one of scores."""
-    first, numbers = choices[0], [[1.0] * len(choices[0].options)]
-    every = first._replace(fields={column: None for choice in choices for column in choice.fields})
-    scores: Any = dict.fromkeys(labels(name, attributes), numbers)
-    next(results([every], scores, scores, columns={} if name else attributes).rows())
+def _flat(group: Any, **row: Any) -> dict[str, Any]:
+    """A row of results in which each column of the groups is a column."""
+    return {**row, **({f"by_{k}": v for k, v in group.items()} if isinstance(group, dict) else {"group": group})}
 
 
 OPTIONS: dict[str, Any] = {
@@ -246,6 +259,19 @@ def load_scorers(
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         used[name] = parse_settings(spec, **common)
     return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings}, check)
+
+
+def measure_table(measures: list[Measure]) -> str:
+    """A row for each measure of each group, a column for each metric."""
+    scorers = list(dict.fromkeys(one.scorer for one in measures))
+    by_name = dict[tuple[str, str, int], dict[str, Measure]]()  # a name may have what is best for a scorer
+    for one in measures:
+        by_name.setdefault((one.group, one.measure, one.n), {})[one.scorer] = one
+    rows = [
+        (*name, *(with_interval(*of[scorer][3:6]) if scorer in of else "" for scorer in scorers))
+        for name, of in by_name.items()
+    ]
+    return text_table([("group", "measure (95 % interval)", "items", *scorers), *rows])
 
 
 def group_table(title: str, unit: str, results: Sequence[Result], show: Callable[[Result], str]) -> str:

@@ -93,6 +93,9 @@ Plot = Annotated[
     typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside the output.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..evaluation.minimal_pairs import PairScores, choice_of
+from ..evaluation.minimal_pairs import PairSuite
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
@@ -37,5 +37,4 @@ def pairs_cli(
     the first one on the same pairs.
     """
     evaluation.check_outputs()
-    pairs = evaluation.sampled(read_pairs(path, **columns, **how))
-    evaluation.measure([choice_of(pair) for pair in pairs], settings, {"path": path}, PairScores)
+    evaluation.measure(PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})

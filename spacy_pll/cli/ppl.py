@@ -2,27 +2,35 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, variance
 from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
 from wasabi import table
 
 from ..component import get_scorer
 from ..corpus.formats import write_table
-from ..corpus.readers import check_records, read_records, read_texts
+from ..corpus.readers import check_records, list_files, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, warn_of_missing
 from ..errors import InputError, no_column
-from ..evaluation.perplexity import Perplexity, perplexity, window_perplexities
-from ..files import check_output, write_json
+from ..evaluation.perplexity import Perplexity, measure_perplexity, measure_windows, perplexity
+from ..files import check_output, files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.known import KeptScores
+from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, argument_options, file_options, pipeline_options, setting
-from .terminal import check_table, save, say
+from .terminal import check_resume, check_table, is_of, save, say
 
 UNIT_TITLES = {
     "spacy": "spaCy's tokens",
@@ -56,6 +64,7 @@ def ppl_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
     ] = None,
+    resume: options.Resume = False,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -70,41 +79,81 @@ def ppl_cli(
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
+    force_output = force or is_of(output, check_resume(resume, output))
     if windows is None:
-        check_output(output, (".json",), force)
+        check_output(output, (".json",), force_output)
     else:
-        check_table(output, force)
+        check_table(output, force_output)
+    is_stream = path == STANDARD_STREAM
+    if resume and is_stream:
+        raise InputError("--resume needs an INPUT that can be read again, not -.")
+    kept = KeptScores(None if is_stream else output, resume, force, (output,))
     nlp = make_pipeline(settings)
-    work: dict[str, Any] = {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
-    if windows is not None:
-        every = list(enumerate(read_records(path, column, nlp.vocab, **how)))
-        records = [(number, one) for number, one in every if not one.problem]
-        warn_of_missing(len(every) - len(records), len(every), "They are left out")
-        for _, record in records:
-            check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
-            if by is not None and by not in record.fields:
-                raise no_column(record.location, by, record.fields)
-        found = window_perplexities(nlp, [str(one.text) for _, one in records], windows, **work)
-        rows = [
-            {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
-            for (number, record), of_text in zip(records, found)
-            for i, (text, value) in enumerate(of_text)
-        ]
-        if not rows:
-            raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
-        say(windows_table(rows, by or "doc"))
-        save(output, write_table, rows)
-        return
-    if path != STANDARD_STREAM:
-        check_records(path, column, nlp.vocab, **how)
-    texts = read_texts(path, column, nlp.vocab, **how)
-    result = perplexity(nlp, texts, **bound, **work)
-    if not result.pieces:
-        raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-    say(summary_tables(result, get_scorer(nlp).settings.words))
-    used = {"path": path, **describe_scorer(nlp, settings)}
-    used |= bound if result.standard_error else {}
-    save(output, write_json, {"settings": used, **result.to_dict()})
+    work, about = Work(batch_size, n_process, show_progress=True), {"path": path, **describe_scorer(nlp, settings)}
+    run = {"batch_size": batch_size, "windows": windows, "by": by, **bound, **how}
+    with catch_warnings():
+        simplefilter("ignore")  # of files that are not read, which comes when the others are
+        files = None if is_stream else files_digest(list_files(path))
+    kept.about = {**about, "run": run, "files": files}
+    with kept.until_done():
+        if windows is not None:
+            rows = _windows(nlp, path, column, how, windows, by, work, kept)
+            say(windows_table(rows, by or "doc"))
+            save(output, write_table, rows)
+            return
+        texts: Iterable[str | Doc] = read_texts(path, column, nlp.vocab, **how)
+        if not is_stream:
+            if not output:  # or else they are read once more to know them
+                check_records(path, column, nlp.vocab, **how)
+            texts = _Texts(path, column, nlp.vocab, how)
+        result = measure_perplexity(nlp, texts, work, kept=kept, **bound)
+        if not result.pieces:
+            raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
+        say(summary_tables(result, get_scorer(nlp).settings.words))
+        about |= bound if result.standard_error else {}
+        save(output, write_json, {"settings": about, **result.to_dict()})
+
+
+@dataclass
+class _Texts(Iterable[str | Doc]):
+    """The texts of files, which are read each time."""
+
+    path: str
+    column: str
+    vocab: Vocab
+    how: dict[str, Any]
+
+    def __iter__(self) -> Iterator[str | Doc]:
+        return read_texts(self.path, self.column, self.vocab, **self.how)
+
+
+def _windows(
+    nlp: Language,
+    path: str,
+    column: str,
+    how: dict[str, Any],
+    n_words: int,
+    by: str | None,
+    work: Work,
+    kept: KeptScores,
+) -> list[dict[str, Any]]:
+    """A row for each window."""
+    every = list(enumerate(read_records(path, column, nlp.vocab, **how)))
+    records = [(number, one) for number, one in every if not one.problem]
+    warn_of_missing(len(every) - len(records), len(every), "They are left out")
+    for _, record in records:
+        check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
+        if by is not None and by not in record.fields:
+            raise no_column(record.location, by, record.fields)
+    found = measure_windows(nlp, [str(one.text) for _, one in records], n_words, work, kept=kept)
+    rows = [
+        {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
+        for (number, record), of_text in zip(records, found)
+        for i, (text, value) in enumerate(of_text)
+    ]
+    if not rows:
+        raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
+    return rows
 
 
 def windows_table(rows: list[dict[str, Any]], by: str) -> str:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from ..evaluation.kept_scores import KeptScores, digests
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
     ADDED,
@@ -24,6 +23,7 @@ from ..evaluation.rescoring import (
 from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
+from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from . import options
@@ -91,9 +91,7 @@ def rescore_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside --output.")
-    ] = False,
+    resume: options.Resume = False,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -141,7 +139,8 @@ def rescore_cli(
     kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
-    rows = digests(nbest.row for nbest in (*dev_lists, *lists))[-1]
+    of_weights |= {"costs": reading["costs"]}
+    rows = digest_of(nbest.row for nbest in (*dev_lists, *lists))
     kept.about = {**describe_scorer(nlp, settings), "batch_size": batch_size, **of_weights, "lists": rows}
     with kept.until_done():
         work = Work(batch_size, n_process, show_progress=True)
@@ -151,7 +150,7 @@ def rescore_cli(
             weight, word_weight = tuned_weights(dev, with_reference(dev_lists), grids)
         assert weight is not None  # without --dev it was given
         n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
-        say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown(weight, word_weight)}.")
+        say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown_weights(weight, word_weight)}.")
         if same := sum(keeps_order(nbest, weight) for nbest in lists):
             say(f"{same} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
         if silent := sum(is_silence_last(nbest, weight) for nbest in lists):
@@ -165,7 +164,7 @@ def tuned_weights(dev: str, lists: list[NBest], grids: list[list[float]]) -> tup
     """The best weights of the grids for some lists. It prints them, and what they bring."""
     weight, word_weight = best_weights(lists, *grids)
     before, value = (errors_at(lists, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
-    say(f"Tuned on {dev}: WER {value:.2f} with {shown(weight, word_weight)}, {before:.2f} without the PLL.")
+    say(f"Tuned on {dev}: WER {value:.2f} with {shown_weights(weight, word_weight)}, {before:.2f} without the PLL.")
     for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
         if found == grid[-1] > grid[0]:
             say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
@@ -177,7 +176,7 @@ def with_reference(lists: list[NBest]) -> list[NBest]:
     return [nbest for nbest in lists if len(nbest.references) == 1]
 
 
-def shown(weight: float, word_weight: float) -> str:
+def shown_weights(weight: float, word_weight: float) -> str:
     return f"weight {weight:g}" + (f", word weight {word_weight:g}" if word_weight else "")
 
 

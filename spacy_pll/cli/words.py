@@ -1,6 +1,7 @@
 """`pll words INPUT OUTPUT`: a table with one word in each row, scored."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +10,16 @@ import typer
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
-from ..files import MANIFEST, file_digest, write_json
+from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..settings import BATCH_SIZE
-from ..tables.word_rows import score_words, texts_of_rows
+from ..stream.known import KeptScores
+from ..stream.workers import Work
+from ..tables.word_rows import score_rows, score_words, texts_of_rows
+from ..tables.words import WordTable
 from . import options
 from .options import described_options, fields_of, file_options, options_in_place, pipeline_options
-from .terminal import check_table, report
+from .terminal import check_resume, check_table, is_of, report
 
 OF_WORDS = described_options(score_words, ["word", "by", "space_after", "base", "lags", "log_frequency"])
 
@@ -29,6 +33,7 @@ def words_cli(
     settings: PipelineSettings,
     of_words: dict[str, Any],
     how: dict[str, Any],
+    resume: options.Resume = False,
     force: options.Force = False,
     batch_size: options.BatchSize = BATCH_SIZE,
     n_process: options.Processes = 1,
@@ -40,20 +45,22 @@ def words_cli(
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
     """
-    check_table(output, force)
+    check_table(output, force or is_of(output, check_resume(resume, output)))
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
     check_format(Path(path), ROW_READERS)
     rows = [row for _, row in read_rows(Path(path), **how)]
     lengths = [*map(len, texts_of_rows(rows, of_words["word"], of_words.get("by", ())))]
-    used = {**of_words, "batch_size": batch_size}
+    kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings)
-    found = score_words(rows, nlp, **used, n_process=n_process, show_progress=True)
-    manifest = output.with_name(f"{output.name}.{MANIFEST}")
-    manifest.unlink(missing_ok=True)  # it says what the table is that stands beside it
-    write_table(output, found)
     source = {"rows": len(rows), "texts": len(lengths), "digest": file_digest(Path(path))}
-    write_json(manifest, {"input": source, "run": {**used, **how}, **describe_scorer(nlp, settings)})
+    known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
+    of_words = {**of_words, "log_frequency": known}
+    used = {**of_words, "batch_size": batch_size, **how, "wordfreq": version("wordfreq") if known else None}
+    kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings)}
+    with kept.until_done():
+        found, _ = score_rows(rows, nlp, Work(batch_size, n_process, show_progress=True), kept, **of_words)
+        write_table(output, [{**row, **values} for row, values in zip(rows, found)])
     report(f"Wrote {output}: {_summary(lengths)}.")
 
 

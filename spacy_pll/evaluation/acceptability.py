@@ -16,13 +16,14 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
 from ..errors import InputError, no_column
+from ..stream.contexts import TextInContext
 from ..tables.rows import check_columns
 from .accuracies import OVERALL
 from .intervals import Estimate, Z, percentiles, ranks
 from .items import Fields
 from .labels import is_good
 from .readers import check_distinct, of_folders, rows_of
-from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
+from .suites import Measure, PartScore, PartScores, Suite, compared
 
 SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
 SAMPLES, SEED = 1000, 0
@@ -43,10 +44,10 @@ class Acceptability(Suite):
         threshold: float | None = None,
         fields: Sequence[Mapping[str, Any]] = (),
     ):
-        self.texts, self.fields = [SuiteText(sentence) for sentence in sentences], fields or [{}] * len(sentences)
+        self.texts, self.fields = [TextInContext(sentence) for sentence in sentences], fields or [{}] * len(sentences)
         self.labels, self.threshold = np.array(labels, dtype=bool), threshold
 
-    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         values, n = np.array([compared(part, per_piece) for (part,) in scores]), len(self.labels)
         best = best_threshold(values, self.labels)
         thresholds = {f"MCC above {best:.4g}, the best threshold for these": best}
@@ -55,7 +56,7 @@ class Acceptability(Suite):
         found = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
         return [Measure(name, OVERALL, n, *one) for name, one in {"AUC": auc(values, self.labels), **found}.items()]
 
-    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
         for text, label, fields, (part,) in zip(self.texts, self.labels.tolist(), self.fields, scores):
             check_columns(fields, COLUMNS, getattr(fields, "place", "The table"))
             yield {"sentence": text.text, "acceptable": label, **fields, **part._asdict()}
@@ -107,7 +108,6 @@ def best_threshold(values: FloatArray, labels: BoolArray) -> float:
     return float((distinct[best - 1] + distinct[best]) / 2) if best else -math.inf
 
 
-@pll_readers.register("acceptability")
 @of_folders
 def read_acceptability(
     path: str, sentence: str | None = None, label: str | None = None, threshold: float | None = None, **how: Any

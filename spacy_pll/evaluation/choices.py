@@ -4,36 +4,32 @@ option is right, how the scores correlate with the preferences of people. A mini
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
-from ..component import PLLScorer, get_scorer
 from ..errors import InputError
 from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE
-from ..stream.contexts import Placed, check_places
 from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
-from .distinct_texts import score_places
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels
-from .kept_scores import KeptScores
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
+from .suites import Measure, PartScores, Suite, score_texts
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 MOST_CURVES = 10
-AnyScores = TypeVar("AnyScores", bound="ChoiceScores")
 
 
 def choices(
@@ -72,13 +68,9 @@ def choices(
     ```
     """
     found = list(items)
-    for number, choice in enumerate(found, 1):
-        check_choice(choice, f"Choice {number}")
-    check_choices(found)
-    work = Work(batch_size, n_process, show_progress)
-    return score_options(
-        ChoiceScores, nlp, found, work, component, shared_pieces=shared_pieces, per_piece=per_piece, ties=ties
-    )
+    suite, work = ChoiceSuite(found, shared_pieces), Work(batch_size, n_process, show_progress)
+    scored: ChoiceScores = score_texts(nlp, suite, work, component, per_piece=per_piece, ties=ties)
+    return scored
 
 
 def check_choices(items: Sequence[Choice]) -> None:
@@ -110,19 +102,22 @@ def check_choice(choice: Any, place: str) -> None:
             raise InputError(
                 f"{place}: text and context of an option must be strings. They are {tuple(option)!r:.100}."
             )
+        if option.parts:
+            raise InputError(f"{place}: an option has `parts`, and is scored whole.", "Leave them out.")
         if not option.text.strip():
             raise InputError(f"{place}: an option is empty. Each needs a text.")
 
 
 def with_equal_options(items: Sequence[Choice]) -> list[int]:
     """Which choices have their right option twice. White space at the ends makes no difference."""
-    read = [[tuple(map(str.strip, map(str, one.parts))) for one in choice.options] for choice in items]
+    read = [[tuple(map(str.strip, map(str, one.place))) for one in choice.options] for choice in items]
     return [i for i, options in enumerate(read) if options.count(options[items[i].right]) > 1]
 
 
 def place_of(items: Sequence[Choice], i: int, unit: str) -> str:
     """Where a choice is from, for messages."""
-    return str(getattr(items[i].fields, "place", f"{unit.removesuffix('s').capitalize()} {i + 1}"))
+    fields = getattr(items[i], "fields", None)
+    return str(getattr(fields, "place", f"{unit.removesuffix('s').capitalize()} {i + 1}"))
 
 
 def check_different(items: Sequence[Choice], unit: str) -> None:
@@ -226,7 +221,7 @@ class ChoiceScores:
         curves = defaultdict[str, dict[str, Estimate]](dict)
         for one in found:
             if one.level == OVERALL and not one.group or one.group and tuple(one.group) == columns:
-                scorer, _, metric = one.scorer.rpartition(" ")  # as `score_options` names several metrics
+                scorer, _, metric = one.scorer.rpartition(" ")  # as `labels_of` names several metrics
                 if metric not in pll_metrics or not scorer:
                     scorer, metric = one.scorer, ""
                 curves[" ".join(filter(None, (one.name or OVERALL, metric)))][scorer] = one.estimate
@@ -306,7 +301,7 @@ class ChoiceScores:
         made, probabilities = list[dict[str, Any]](), self.probabilities(scorer)[:, 0].tolist()
         for choice, chosen, probability in zip(self.choices, self.chosen(scorer), probabilities):
             option, contexts = choice.options[chosen], {option.context for option in choice.options}
-            text, before, _ = option.parts
+            text, before, _ = option.place
             made.append({"pred": f"{before if len(contexts) > 1 else before[len(option.context) :]}{text}"})
             made[-1] |= {"prob": probability} if self.has_preferences else {}
         return {
@@ -322,55 +317,44 @@ def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str
     return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
 
 
-def labels(name: str, metrics: Collection[str]) -> list[str]:
-    """What results call the metrics of a pipeline."""
-    return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
+class ChoiceSuite(Suite):
+    """The options of choices, and which of them win.
 
-
-def distinct_places(items: Iterable[Choice]) -> list[Placed]:
-    """The options in their contexts, each once."""
-    return list(dict.fromkeys(option.parts for choice in items for option in choice.options))
-
-
-def check_options(scorer: PLLScorer, items: Sequence[Choice], shared_pieces: bool = False) -> None:
-    """RAISES (InputError): An option cannot be scored: see `check_places`."""
-    check_places(scorer, distinct_places(items), shared_pieces)
-
-
-def score_options(
-    results: type[AnyScores],
-    nlp: Language | Mapping[str, Language],
-    items: Sequence[Choice],
-    work: Work,
-    component: str | None = None,
-    *,
-    shared_pieces: bool = False,
-    kept: KeptScores | None = None,
-    checked: bool = False,
-    **how: Any,
-) -> AnyScores:
-    """Score the options of each choice under each metric of each pipeline. Equal texts in equal contexts once.
-
-    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
-    checked (bool): `check_options` has found nothing wrong with them.
-    how (Any): `per_piece` and `ties` of the results.
-    RAISES (InputError): An option cannot be scored (see `check_places`), or see `check_different`. Nothing is scored
-        before that is known.
+    items (Sequence[Choice]): The choices.
+    shared_pieces (bool): See `choices`.
     """
-    scores, pieces, columns, kept = dict[str, Any](), dict[str, Any](), dict[str, str](), kept or KeptScores()
-    distinct = distinct_places(items)
-    # One alone has no name: then its metrics are the scorers.
-    pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
-    check_different(items, results.unit)
-    for one in () if checked else pipelines.values():
-        check_options(get_scorer(one, component), items, shared_pieces)
-    kept.begin([(name, place) for name in pipelines for place in distinct])
-    for number, (name, one) in enumerate(pipelines.items()):
-        names, n_kept = get_scorer(one, component).names, number * len(distinct)
-        sums = score_places(one, distinct, work, component, kept, n_kept)
-        of_options = [[sums[option.parts] for option in choice.options] for choice in items]
-        for i, label in enumerate(labels(name, names.metrics)):
-            scores[label] = [[one.scores[i] for one in options] for options in of_options]
-            pieces[label] = [[one.pieces for one in options] for options in of_options]
-        columns |= names.metrics if not name else {}
-    return results(items, scores, pieces, columns=columns, **how)
+
+    made: type[ChoiceScores] = ChoiceScores
+
+    def __init__(self, items: Sequence[Any], shared_pieces: bool = False):
+        self.items, self.shared_pieces, self.unit = items, shared_pieces, self.made.unit
+        self.choices = self._choices()
+        for i, choice in enumerate(self.choices):
+            check_choice(choice, place_of(self.choices, i, self.unit))
+        self.texts = [option for choice in self.choices for option in choice.options]
+
+    def _choices(self) -> Sequence[Choice]:
+        return self.items
+
+    def check(self, per_piece: bool) -> None:
+        check_choices(self.choices)
+        check_different(self.choices, self.unit)
+
+    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
+        found = self.results({"": scores}, {}, per_piece).accuracies()
+        return [Measure("accuracy", one.name or one.level, one.pairs, *one.estimate) for one in found]
+
+    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
+        return self.results({"": scores}, {}, False).rows()
+
+    def results(
+        self, scores: dict[str, PartScores], columns: Mapping[str, str], per_piece: bool, **how: Any
+    ) -> ChoiceScores:
+        ends = np.cumsum([len(choice.options) for choice in self.choices]).tolist()
+        sums, pieces = dict[str, Any](), dict[str, Any]()
+        for scorer, of_options in scores.items():
+            flat = [one for (one,) in of_options]
+            by_choice = [flat[start:end] for start, end in zip([0, *ends], ends)]
+            sums[scorer] = [[one.score for one in options] for options in by_choice]
+            pieces[scorer] = [[one.pieces for one in options] for options in by_choice]
+        return self.made(self.choices, sums, pieces, per_piece, columns=columns, **how)

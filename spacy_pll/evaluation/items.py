@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import no_column
-from ..stream.contexts import Placed, between
+from ..stream.contexts import TextInContext
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
 # items from a folder have.
@@ -51,19 +51,8 @@ class Pair(NamedTuple):
         return str(self.fields.get(_named(self.fields, PARADIGMS), ""))
 
 
-class Option(NamedTuple):
-    """An option of a choice: a text, with the text before it (its context) and after it."""
-
-    text: str
-    context: str = ""  # read before the text, and not scored; white space alone is no context
-    separator: str = " "  # between them, unless one of them has white space there
-    after: str = ""  # read after the text, and not scored either
-
-    @property
-    def parts(self) -> Placed:
-        """The text, the context with the separator, and what stands after the text: together what the model reads."""
-        before, after = (side if side.strip() else "" for side in (self.context, self.after))
-        return between(before, self.text, after, self.separator)
+class Option(TextInContext):
+    """An option of a choice."""
 
 
 class Choice(NamedTuple):

@@ -10,8 +10,9 @@ from spacy.language import Language
 from ..settings import BATCH_SIZE
 from ..stream.workers import Work
 from .accuracies import Ties
-from .choices import ChoiceScores, score_options
+from .choices import ChoiceScores, ChoiceSuite
 from .items import Choice, Option, Pair
+from .suites import score_texts
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,21 @@ def minimal_pairs(
                 f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}. `spacy_pll.read_pairs` reads a "
                 "file."
             )
-        items.append(choice_of(pair if isinstance(pair, Pair) else Pair(*two)))
+        items.append(pair if isinstance(pair, Pair) else Pair(*two))
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
     work = Work(batch_size, n_process, show_progress)
-    return score_options(PairScores, nlp, items, work, component, per_piece=per_piece, ties=ties)
+    scored: PairScores = score_texts(nlp, PairSuite(items), work, component, per_piece=per_piece, ties=ties)
+    return scored
+
+
+class PairSuite(ChoiceSuite):
+    """The sentences of minimal pairs. items (Sequence[Pair]): The pairs."""
+
+    made = PairScores
+
+    def _choices(self) -> Sequence[Choice]:
+        return [choice_of(pair) for pair in self.items]
 
 
 def choice_of(pair: Pair) -> Choice:

@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws
-from ..arrays import IntArray
+from ..arrays import FloatArray, IntArray
 from ..attributes.piece_record import PieceRecord, read_record
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
@@ -21,9 +22,12 @@ from ..pipelines import make_pipeline
 from ..progress import number_of, with_progress
 from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
-from ..stream.workers import Work, score_docs
-from ..texts import plain_texts
-from .distinct_texts import score_places
+from ..stream.known import KeptScores, read_each, score_places
+from ..stream.workers import Work
+from ..texts import Text, check_texts, plain_texts
+
+# Of a text: its counts, and by metric the sum of its scores, or under each draw.
+Known = tuple[dict[str, int], dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
@@ -127,51 +131,81 @@ def perplexity(
     measured.pieces, measured.per_piece["word_l2r"]  # 9, 61.5
     ```
     """
+    check_texts(texts)
+    work = Work(batch_size, n_process, show_progress)
+    return measure_perplexity(nlp, texts, work, component, n_passes=n_passes, seed=seed)
+
+
+def measure_perplexity(
+    nlp: Language,
+    texts: Iterable[Text],
+    work: Work,
+    component: str | None = None,
+    kept: KeptScores | None = None,
+    *,
+    n_passes: int | None = None,
+    seed: int = 0,
+) -> Perplexity:
+    """See `perplexity`. kept (Optional[KeptScores]): Has what is known of the first texts, and gets what is found."""
     nlp = make_pipeline(nlp, keep_pieces=True, component=component)
-    scorer = get_scorer(nlp)
-    if scorer.settings.targets is not None:
+    settings, names, show = get_scorer(nlp).settings, get_scorer(nlp).names, work.show_progress
+    if settings.targets is not None:
         raise ValueError(
-            f"The pipeline scores only some spans of a text (its setting `targets` is {scorer.settings.targets!r}), "
+            f"The pipeline scores only some spans of a text (its setting `targets` is {settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
-    is_bound = list(scorer.settings.metrics) == [METRIC]
+    is_bound = list(settings.metrics) == [METRIC]
     if not is_bound and (n_passes is not None or seed):
         raise PLLError(
-            f"`n_passes` and `seed` are for a bound, and the metrics are {', '.join(scorer.settings.metrics)}.",
+            f"`n_passes` and `seed` are for a bound, and the metrics are {', '.join(settings.metrics)}.",
             f"Leave them out, or set `metrics` to {METRIC}.",
         )
-    if is_bound and n_process != 1:
-        raise PLLError(f"A bound is measured in one process. `n_process` is {n_process}.", "Leave out `n_process`.")
-    counts, log_likelihood, unknown_id = Counter[str](), dict[str, float](), scorer.model.load().unknown_id
-    scored: Any = score_docs(nlp, texts, batch_size, n_process, show_progress)
-    if is_bound:
-        # Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
-        # a corpus is that of the sums of all texts under each draw.
-        draws = score_draws(nlp, texts, draws_of(n_passes=n_passes, seed=seed), batch_size=batch_size, keep_pieces=True)
-        scored = with_progress(draws, number_of(texts), show=show_progress)
-    total: Any = 0.0  # of each draw
-    with closing(scored):
-        for one in scored:
-            doc, drawn = one if is_bound else (one, None)
-            record = drawn.record if drawn else read_record(doc, scorer.names.score)
-            counts["texts"] += 1
-            if record is None or not record.ids:
-                counts["empty_texts"] += 1
-                continue
-            counts["bytes"] += len(doc.text.encode("utf8", "surrogatepass"))
-            counts["windowed_texts"] += any(record.window or ())
-            per_word = pieces_per_word(doc, record, scorer.settings.words)
-            counts["words"] += len(per_word)
-            counts["split_words"] += int((per_word > 1).sum())
-            counts["pieces"] += len(record.ids)
-            counts["unknown_pieces"] += record.ids.count(unknown_id)
-            total = total + np.sum(drawn.scores, axis=1) if drawn else total
-            for metric, scores in record.scores.items():
-                log_likelihood[metric] = log_likelihood.get(metric, 0.0) + sum(scores)
-    error = dict[str, float]()
-    if is_bound and log_likelihood:
-        bound = bound_of(total)
-        log_likelihood, error = {METRIC: bound.score}, {METRIC: bound.standard_error}
+    if is_bound and work.n_process != 1:
+        raise PLLError(f"A bound is measured in one process. `n_process` is {work.n_process}.", "Leave it out.")
+    unknown_id = get_scorer(nlp).model.load().unknown_id
+    kept = kept or KeptScores()
+    kept.begin(texts)
+    n, n_known = number_of(texts), len(kept.found)
+    rest = islice(texts, n_known, None) if n_known else texts
+
+    def of_text(doc: Doc, record: PieceRecord | None) -> dict[str, int]:
+        if record is None or not record.ids:
+            return {"empty_texts": 1}
+        per_word = pieces_per_word(doc, record, settings.words)
+        return {
+            "bytes": len(doc.text.encode("utf8", "surrogatepass")),
+            "windowed_texts": int(any(record.window or ())),
+            "words": len(per_word),
+            "split_words": int((per_word > 1).sum()),
+            "pieces": len(record.ids),
+            "unknown_pieces": record.ids.count(unknown_id),
+        }
+
+    def of_scores(_: int, doc: Doc) -> Known:
+        record = read_record(doc, names.score)
+        return of_text(doc, record), {metric: [sum(of)] for metric, of in record.scores.items()} if record else {}
+
+    def of_draws() -> Generator[Known, None, None]:
+        """Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
+        a corpus is that of the sums of all texts under each draw.
+        """
+        yield from kept.found
+        draws = draws_of(n_passes=n_passes, seed=seed)
+        scored = score_draws(nlp, rest, draws, batch_size=work.batch_size, done=n_known, keep_pieces=True)
+        for doc, drawn, ends_batch in with_progress(scored, n, n_known, show):
+            one = of_text(doc, drawn.record), {METRIC: np.sum(drawn.scores, axis=1).tolist()}
+            kept.add([one], ends_batch)
+            yield one
+
+    counts, sums = Counter[str](), dict[str, FloatArray]()
+    with closing(of_draws() if is_bound else read_each(nlp, rest, of_scores, work, kept, n=n)) as found:
+        for of_one, scores in found:
+            counts.update({"texts": 1, **of_one})
+            for metric, values in scores.items() if of_one.get("pieces") else ():
+                sums[metric] = sums.get(metric, 0.0) + np.array(values)
+    log_likelihood, error = {metric: float(total[0]) for metric, total in sums.items()}, dict[str, float]()
+    if is_bound and sums:
+        log_likelihood[METRIC], error[METRIC] = bound_of(sums[METRIC])
     return Perplexity(log_likelihood=log_likelihood, standard_error=error, **dict[str, Any](counts))
 
 
@@ -200,9 +234,22 @@ def window_perplexities(
     RETURNS (List[List[Tuple[str, float]]]): For each text, its windows in their order, and the perplexity per wordpiece
         of each; NaN without a wordpiece.
     """
+    return measure_windows(nlp, texts, n_words, Work(batch_size, n_process, show_progress), component)
+
+
+def measure_windows(
+    nlp: Language,
+    texts: Sequence[str],
+    n_words: int,
+    work: Work,
+    component: str | None = None,
+    kept: KeptScores | None = None,
+) -> list[list[tuple[str, float]]]:
+    """See `window_perplexities`. kept (Optional[KeptScores]): Has what is scored already, and gets what is scored."""
     if n_words < 1:
         raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
     windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
-    places = ((one, "", "") for of_text in windows for one in of_text)
-    sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), component)
+    places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
+    kept.begin(list(dict.fromkeys(places)), "windows")
+    sums = score_places(nlp, places, work, component, kept)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

@@ -20,9 +20,8 @@ from ..component import get_scorer
 from ..requirements import install_command
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_reads_context
+from ..stream.known import KeptScores, TextSums, score_places
 from ..stream.workers import AS_USUAL, Work
-from .distinct_texts import TextSums, score_places
-from .kept_scores import KeptScores
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets

@@ -21,9 +21,10 @@ import numpy as np
 from ..compression import format_of
 from ..corpus.readers import SHEETS, check_format
 from ..errors import InputError
+from ..stream.contexts import TextInContext
 from .accuracies import OVERALL
 from .intervals import Estimate, mean_proportion
-from .suites import Measure, PartScore, Suite, SuiteText, compared, pll_readers
+from .suites import Measure, PartScore, PartScores, Suite, compared
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
 TASKS = ("intrasentence", "intersentence")
@@ -33,7 +34,7 @@ class StereoSetItem(NamedTuple):
     task: str  # whether the sentences differ in a word, or follow on a context
     bias_type: str
     target: str
-    texts: Sequence[SuiteText]  # in the order of `LABELS`
+    texts: Sequence[TextInContext]  # in the order of `LABELS`
 
 
 class StereoSet(Suite):
@@ -43,11 +44,11 @@ class StereoSet(Suite):
         self.items = items
         self.texts = [text for item in items for text in item.texts]
 
-    def _of_items(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[tuple[StereoSetItem, Sequence[PartScore]]]:
+    def _of_items(self, scores: PartScores) -> Iterator[tuple[StereoSetItem, Sequence[PartScore]]]:
         parts = (one for (one,) in scores)
         return zip(self.items, zip(parts, parts, parts))
 
-    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         # Of each group, by target: whether the meaningful sentences, and the stereotype, won.
         won = defaultdict[str, dict[str, list[tuple[float, float]]]](dict)
         for item, parts in self._of_items(scores):
@@ -65,7 +66,7 @@ class StereoSet(Suite):
             found += [Measure("lms", group, n, *lms), Measure("ss", group, n, *ss), Measure("icat", group, n, icat)]
         return found
 
-    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
         for number, (item, parts) in enumerate(self._of_items(scores), 1):
             for label, text, part in zip(LABELS, item.texts, parts):
                 about = {"item": number, "task": item.task, "bias_type": item.bias_type, "target": item.target}
@@ -76,7 +77,6 @@ def _won(a: float, b: float) -> float:
     return float(a > b) if a != b else 0.5
 
 
-@pll_readers.register("stereoset")
 def read_stereoset(path: str) -> StereoSet:
     """Read dev.json or test.json.
 
@@ -101,7 +101,7 @@ def _read_item(item: Any, task: str, place: str) -> StereoSetItem:
         raise InputError(f"{place}: there must be one sentence for each of {', '.join(LABELS)}. There are: {labels}.")
     if empty := [label for label, text in found if not isinstance(text, str) or not text.strip()]:
         raise InputError(f"{place}: the sentence of {empty[0]!r} is no text.")
-    return made._replace(texts=[SuiteText(dict(found)[label], context) for label in LABELS])
+    return made._replace(texts=[TextInContext(dict(found)[label], context) for label in LABELS])
 
 
 def read_json_object(path: str) -> dict[str, Any]:

@@ -1,55 +1,25 @@
-"""Test suites: published sets of texts that have measures of their own. A reader makes a suite of a file.
-
-A reader is a function
-
-    path (str): a file or folder
-    how (Any): other arguments: see `read_suite`
-    RETURNS (Suite)
-
-registered by name in `spacy.registry.pll_readers` (entry point group `spacy_pll_readers`), so that another package can
-add one. Ours are in `stereoset`, `syntaxgym` and `acceptability`.
-"""
+"""Test suites: texts, and what is computed from the scores of each text or of its parts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, NamedTuple
 
-import catalogue
-import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
-from spacy.util import registry
 
-from ..arrays import FloatArray, IntArray
-from ..attributes.piece_record import read_record
-from ..component import get_scorer
-from ..errors import InputError, PLLError
+from ..component import PLLScorer, get_scorer
+from ..errors import InputError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
-from ..stream.contexts import check_reads_context, score_placed, separated
+from ..stream.contexts import Part, Placed, TextInContext, check_places
+from ..stream.known import KeptScores, score_distinct
 from ..stream.workers import Work
-
-if not hasattr(registry, "pll_readers"):
-    setattr(registry, "pll_readers", catalogue.create("spacy", "pll_readers", entry_points=True))  # noqa: B010
-pll_readers: Any = getattr(registry, "pll_readers")  # noqa: B009
-
-
-class SuiteText(NamedTuple):
-    """A text, of which parts are scored."""
-
-    text: str
-    context: str = ""  # read before the text, and not scored; a space is put between the two
-    # Where each begins and ends in the text, in characters; None: the whole text. A wordpiece belongs to the part in
-    # which its first visible character lies.
-    parts: Sequence[tuple[int, int]] | None = None
 
 
 class PartScore(NamedTuple):
-    """The score of a part of a text."""
+    """The score of a text, or of a part of it."""
 
-    score: float  # natural log, summed over wordpieces; 0.0 without a wordpiece
+    score: float  # natural log, summed over wordpieces; 0.0 for a part without a wordpiece
     pieces: int  # scored wordpieces
 
 
@@ -62,19 +32,24 @@ class Measure(NamedTuple):
     value: float
     low: float | None = None  # 95 % interval, if there is one
     high: float | None = None
-    scorer: str = ""  # the metric
+    scorer: str = ""  # the metric, or the scorer if there are several
+
+
+PartScores = Sequence[Sequence[PartScore]]  # for each text, its parts in their order; a text without parts is one
 
 
 class Suite(ABC):
-    """Texts, and what is computed from the scores of their parts."""
+    """Texts, and what is computed from their scores."""
 
-    texts: Sequence[SuiteText]
+    texts: Sequence[TextInContext]
+    unit = "texts"  # what its items are called
+    shared_pieces = True  # whether a wordpiece that context and text share belongs to the context, or is an error
 
     def check(self, per_piece: bool) -> None:  # noqa: B027  # most can be measured in any way
         """RAISES (ValueError): The suite cannot be measured so. This is asked before anything is scored."""
 
     @abstractmethod
-    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         """What the suite measures.
 
         scores (Sequence[Sequence[PartScore]]): For each text, its parts in their order.
@@ -82,8 +57,12 @@ class Suite(ABC):
         """
 
     @abstractmethod
-    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
         """One row for each part or text, with its score and wordpieces."""
+
+    def results(self, scores: dict[str, PartScores], columns: Mapping[str, str], per_piece: bool, **how: Any) -> Any:
+        """The suite with its scores. columns (Mapping[str, str]): What columns of scores begin with, by scorer."""
+        return SuiteScores(self, scores, per_piece, **how)
 
 
 @dataclass(frozen=True)
@@ -91,7 +70,7 @@ class SuiteScores:
     """A suite with its scores."""
 
     suite: Suite
-    scores: dict[str, list[list[PartScore]]]  # by metric: for each text, its parts
+    scores: Mapping[str, PartScores]  # by metric, or by scorer if there are several
     per_piece: bool = False
 
     def measures(self) -> list[Measure]:
@@ -109,35 +88,38 @@ class SuiteScores:
                 yield {"metric": metric, **row}
 
 
-def read_suite(path: str, reader: str, **how: Any) -> Suite:
-    """Read a test suite from a file or folder.
+def check_suite(scorer: PLLScorer, suite: Suite) -> None:
+    """RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`."""
+    for one in suite.texts:
+        if wrong := [part for part in one.parts or () if not 0 <= part[0] <= part[1] <= len(one.text)]:
+            what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
+            raise InputError(f"{what}, which ends at {len(one.text)}.")
+    check_places(scorer, dict.fromkeys(one.place for one in suite.texts), suite.shared_pieces)
 
-    reader (str): The name of a reader: "stereoset", "syntaxgym", "acceptability", or one of another package.
-    how (Any): For `acceptability` the columns `sentence` and `label`, a `threshold`, and how tables are written:
-        `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
-    RAISES (ValueError): There is no such reader, or the file cannot be read.
+
+def fake_scores(suite: Suite) -> PartScores:
+    """Scores of the same form, each of another number, to see what is made of them."""
+    return [[PartScore(-1.0 - number, 1)] * len(one.parts or [one]) for number, one in enumerate(suite.texts)]
+
+
+def check_rows(suite: Suite, scorers: Mapping[str, Mapping[str, str]]) -> None:
+    """RAISES (ValueError): The rows of the suite cannot be made, whatever the scores are.
+
+    scorers (Mapping[str, Mapping[str, str]]): The attributes of each scorer, by metric. One alone has no name.
     """
-    readers: dict[str, Callable[..., Suite]] = pll_readers.get_all()
-    if reader not in readers:
-        raise PLLError(f"There is no `reader` {reader!r}.", f"These are there: {', '.join(sorted(readers))}.")
-    try:
-        signature(readers[reader]).bind(path, **how)
-    except TypeError as error:
-        raise PLLError(f"The reader {reader!r} does not take what is given: {error}.", "Leave it out.") from None
-    suite = readers[reader](path, **how)
-    if not suite.texts:
-        raise InputError(f"There is no text in {path!r}.")
-    return suite
-
-
-def check_rows(suite: Suite) -> None:
-    """RAISES (ValueError): The rows of the suite cannot be made, whatever the scores are."""
-    for _ in suite.rows([[PartScore(0.0, 1)] * len(one.parts or [one]) for one in suite.texts]):
+    fake = fake_scores(suite)
+    labels = [label for name, attributes in scorers.items() for label in labels_of(name, attributes)]
+    for _ in suite.results(dict.fromkeys(labels, fake), scorers.get("", {}), False).rows():
         pass
 
 
+def labels_of(name: str, metrics: Collection[str]) -> list[str]:
+    """What results call the metrics of a pipeline."""
+    return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
+
+
 def score_suite(
-    nlp: Language,
+    nlp: Language | Mapping[str, Language],
     suite: Suite,
     *,
     per_piece: bool = False,
@@ -145,47 +127,63 @@ def score_suite(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
-) -> SuiteScores:
+) -> Any:
     """Score the texts of a suite. Equal texts are scored once.
 
-    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
+    nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component, whose setting `targets` has no
+        effect here; or several to compare, by name.
     suite (Suite): What `read_suite` reads.
     per_piece (bool): Compare means per wordpiece instead of sums.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
+    RETURNS (Union[SuiteScores, PairScores, ChoiceScores]): By what the suite is.
     RAISES (ValueError): A text cannot be scored, or a part does not lie in its text, or the suite cannot be measured
         so.
     """
-    suite.check(per_piece)
-    for text, _, parts in suite.texts:
-        if wrong := [part for part in parts or () if not 0 <= part[0] <= part[1] <= len(text)]:
-            raise InputError(f"The part {wrong[0]} does not lie in the text {text!r:.100}, which ends at {len(text)}.")
-    nlp = make_pipeline(nlp, component=component, keep_pieces=True)
-    names = get_scorer(nlp).names
-    places = [(one.text, separated(one.context, one.text), "") for one in suite.texts]
-    distinct = list(dict.fromkeys(places))
-    if any(before for _, before, _ in distinct):
-        check_reads_context(get_scorer(nlp))
-    docs = score_placed(nlp, distinct, Work(batch_size, n_process, show_progress), component)
-    pieces = {one: _pieces_of(doc, names.score) for one, doc in zip(distinct, docs, strict=True)}
-    found: dict[str, list[list[PartScore]]] = {metric: [] for metric in names.metrics}
-    for (text, _, parts), place in zip(suite.texts, places):
-        (where, scores), before = pieces[place], len(place[1])
-        inside = [(before + start <= where) & (where < before + end) for start, end in parts or [(0, len(text))]]
-        for metric, of_text in scores.items():
-            found[metric].append([PartScore(float(of_text[one].sum()), int(one.sum())) for one in inside])
-    return SuiteScores(suite, found, per_piece)
+    used = nlp if isinstance(nlp, Language | Mapping) else make_pipeline(nlp)
+    return score_texts(used, suite, Work(batch_size, n_process, show_progress), component, per_piece=per_piece)
 
 
-def _pieces_of(doc: Doc, attr: str) -> tuple[IntArray, dict[str, FloatArray]]:
-    """The character in which each of a doc's pieces begins, and their scores by metric. One without a visible character
-    is where its token ends.
+def score_texts(
+    nlp: Language | Mapping[str, Language],
+    suite: Suite,
+    work: Work,
+    component: str | None = None,
+    *,
+    kept: KeptScores | None = None,
+    checked: bool = False,
+    per_piece: bool = False,
+    **how: Any,
+) -> Any:
+    """See `score_suite`.
+
+    kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
+    checked (bool): `Suite.check` and `check_suite` have found nothing wrong.
+    how (Any): More for `Suite.results`.
+    RAISES (InputError): Nothing is scored before that is known.
     """
-    record = read_record(doc, attr)
-    assert record  # which the component keeps
-    last = [doc[token].idx + len(doc[token]) - 1 for token in record.token]
-    scores = {metric: np.array(values) for metric, values in record.scores.items()}
-    return np.minimum(np.array(record.start, dtype=np.int64), last), scores
+    # One alone has no name: then its metrics are the scorers.
+    pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
+    if not checked:
+        suite.check(per_piece)
+        for one_nlp in pipelines.values():
+            check_suite(get_scorer(one_nlp, component), suite)
+    asked: list[list[Part | None]] = [[(a, b) for a, b in one.parts] if one.parts else [None] for one in suite.texts]
+    parts = dict[Placed, dict[Part | None, None]]()  # of each distinct text in its place, each once
+    for one, of_text in zip(suite.texts, asked):
+        parts.setdefault(one.place, {}).update(dict.fromkeys(of_text))
+    kept = kept or KeptScores()
+    kept.begin([(name, place, [*of_place]) for name in pipelines for place, of_place in parts.items()])
+    scores, columns = dict[str, PartScores](), dict[str, str]()
+    for number, (name, one_nlp) in enumerate(pipelines.items()):
+        names = get_scorer(one_nlp, component).names
+        of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts))
+        found = {place: dict(zip(parts[place], sums)) for place, sums in of_scorer}
+        sums_of = [[found[one.place][part] for part in of_text] for one, of_text in zip(suite.texts, asked)]
+        for i, label in enumerate(labels_of(name, names.metrics)):
+            scores[label] = [[PartScore(sums.scores[i], sums.pieces) for sums in of_text] for of_text in sums_of]
+        columns |= names.metrics if not name else {}
+    return suite.results(scores, columns, per_piece, **how)
 
 
 def compared(part: PartScore, per_piece: bool) -> float:

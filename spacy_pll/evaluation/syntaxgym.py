@@ -16,9 +16,10 @@ import numpy as np
 
 from ..corpus.readers import list_files
 from ..errors import InputError
+from ..stream.contexts import TextInContext
 from .intervals import proportion
 from .stereoset import read_json_object
-from .suites import Measure, PartScore, Suite, SuiteText, pll_readers
+from .suites import Measure, PartScore, PartScores, Suite
 
 Surprisals = Mapping[tuple[str, int], float]  # by condition and region
 Formula = Callable[[Surprisals], Any]
@@ -41,14 +42,12 @@ class SyntaxItem(NamedTuple):
 
 
 class SyntaxGym(Suite):
-    """items (Sequence[SyntaxItem]): Of one or several suites. texts (Sequence[SuiteText]): Their sentences."""
+    """items (Sequence[SyntaxItem]): Of one or several suites. texts (Sequence[TextInContext]): Their sentences."""
 
-    def __init__(self, items: Sequence[SyntaxItem], texts: Sequence[SuiteText]):
+    def __init__(self, items: Sequence[SyntaxItem], texts: Sequence[TextInContext]):
         self.items, self.texts = items, texts
 
-    def _regions(
-        self, item: SyntaxItem, scores: Sequence[Sequence[PartScore]]
-    ) -> Iterator[tuple[tuple[str, int], str, PartScore]]:
+    def _regions(self, item: SyntaxItem, scores: PartScores) -> Iterator[tuple[tuple[str, int], str, PartScore]]:
         """The regions of all conditions: with the condition, the text and the score of each."""
         for condition, (place, regions) in item.conditions.items():
             text, parts = self.texts[place].text, self.texts[place].parts or []
@@ -62,7 +61,7 @@ class SyntaxGym(Suite):
         if per_piece:
             raise InputError("SyntaxGym's formulas are about sums of surprisals.", "Leave out `per_piece`.")
 
-    def measures(self, scores: Sequence[Sequence[PartScore]], per_piece: bool) -> list[Measure]:
+    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         held = defaultdict[tuple[str, str], list[bool]](list)
         for item in self.items:
             surprisals = {place: -part.score for place, _, part in self._regions(item, scores)}
@@ -74,7 +73,7 @@ class SyntaxGym(Suite):
             for (suite, formula), outcomes in held.items()
         ]
 
-    def rows(self, scores: Sequence[Sequence[PartScore]]) -> Iterator[dict[str, Any]]:
+    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
         for item in self.items:
             for (condition, region), text, part in self._regions(item, scores):
                 about = {"suite": item.suite, "item": item.number, "condition": condition, "region": region}
@@ -129,13 +128,12 @@ def _operand(tokens: list[re.Match[str]], text: str) -> tuple[Formula, list[re.M
     raise InputError(f"The formula {text!r} cannot be read.", "Check its brackets and operators.")
 
 
-@pll_readers.register("syntaxgym")
 def read_syntaxgym(path: str) -> SyntaxGym:
     """Read a suite, or the suites of a folder.
 
     RAISES (InputError): A suite cannot be read, or a formula names a condition or region that an item does not have.
     """
-    items, texts = list[SyntaxItem](), list[SuiteText]()
+    items, texts = list[SyntaxItem](), list[TextInContext]()
     for file in list_files(path, [".json"]):
         suite = read_json_object(str(file))
         try:
@@ -163,7 +161,7 @@ def read_syntaxgym(path: str) -> SyntaxGym:
     return SyntaxGym(items, texts)
 
 
-def _read_condition(condition: Any, place: str) -> tuple[SuiteText, dict[int, int | None]]:
+def _read_condition(condition: Any, place: str) -> tuple[TextInContext, dict[int, int | None]]:
     """The sentence of a condition: its regions with a space between them; and by region, the number of its part."""
     try:
         regions = [(int(one["region_number"]), str(one["content"]).strip()) for one in condition["regions"]]
@@ -180,4 +178,4 @@ def _read_condition(condition: Any, place: str) -> tuple[SuiteText, dict[int, in
             parts.append((len(text) - len(content), len(text)))
     if not parts:
         raise InputError(f"{place}: the sentence of {name!r} is empty.")
-    return SuiteText(text, parts=tuple(parts)), numbers
+    return TextInContext(text, parts=tuple(parts)), numbers

@@ -18,9 +18,9 @@ from ..corpus.formats import write_table
 from ..corpus.records import get_text
 from ..errors import InputError
 from ..evaluation.intervals import Estimate
-from ..evaluation.kept_scores import KeptScores
 from ..evaluation.readers import rows_of
 from ..files import check_target, write_json
+from ..stream.known import KeptScores
 from .readers import read_variants
 from .variants import (
     Method,
@@ -35,7 +35,7 @@ from .variants import (
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
-LEVELS = ("coarse_selection_type", "UniProt_ID")
+GROUPED_BY = ("coarse_selection_type", "UniProt_ID")
 
 
 class Assay(NamedTuple):

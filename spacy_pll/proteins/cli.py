@@ -12,11 +12,11 @@ from ..cli.terminal import TABLES, check_picture, check_resume, check_table, dra
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
-from ..evaluation.kept_scores import KeptScores, digests
 from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
+from ..stream.known import KeptScores, digest_of
 from ..visualize.text import Table, text_table
-from .assays import LEVELS, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
+from .assays import GROUPED_BY, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
 from .readers import read_fasta, read_sequences, read_variants
 from .variants import NO_PICTURE, VariantScores, measured_effects, variants
 
@@ -71,9 +71,7 @@ def variants_cli(
         typer.Option("--output", "-o", help="Also write the scores to FILE.csv, FILE.tsv or FILE.parquet."),
     ] = None,
     plot: options.Plot = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside --output.")
-    ] = False,
+    resume: options.Resume = False,
     force: options.Force = False,
 ) -> None:
     """Score the variants of a protein.
@@ -118,7 +116,7 @@ def variants_cli(
     kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
-    kept.about_outputs = {"variants": digests((one.mutant, one.fields) for one in items or ())[-1]}
+    kept.about_outputs = {"variants": digest_of((one.mutant, one.fields) for one in items or ())}
     with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
@@ -149,7 +147,7 @@ def score_many(settings: PipelineSettings, many: list[Assay], output: Path, meas
         return
     n = sum(one.correlation is not None for one in scores)
     say(f"Mean of Spearman's rho of {n:,} assays: {mean_correlation(scores):.3f}")
-    if levels := [name for name in LEVELS if all(name in one.assay.fields for one in scores)]:
+    if levels := [name for name in GROUPED_BY if all(name in one.assay.fields for one in scores)]:
         means = " and ".join(reversed(levels))
         say(f"Mean of the means by {means}: {mean_correlation(scores, levels):.3f}")
 

@@ -13,12 +13,12 @@ from spacy.util import minibatch
 from ..arrays import FloatArray, IntArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..evaluation.kept_scores import KeptScores, find_each
 from ..metrics import MaskRows, one_row_per_piece
 from ..prediction import Predictor, batches_of
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import BATCH_SIZE, ScoringSettings
+from ..stream.known import KeptScores, find_each
 
 
 class Substitution(NamedTuple):

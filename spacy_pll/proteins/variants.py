@@ -15,7 +15,7 @@ from spacy.language import Language
 from ..arrays import FloatArray
 from ..errors import InputError, PLLError, listed
 from ..evaluation.intervals import Estimate, spearman
-from ..evaluation.kept_scores import KeptScores
+from ..stream.known import KeptScores
 from ..user_warnings import warn_user
 from .plots import plot_variants
 from .residues import Others, Residues, Substitution, marginals, whole_variants

@@ -7,7 +7,7 @@ an error, unless it is to be given to the side where it begins.
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from spacy.language import Language
@@ -27,9 +27,10 @@ from ..user_warnings import warn_user
 from .workers import AS_USUAL, Work, score_docs
 
 T = TypeVar("T")
-BLOCK = 1000
+PLACES_AT_ONCE = 1000
 # A text, what stands before it, and what stands after it.
 Placed = tuple[str | Doc, str, str]
+Part = tuple[int, int]  # where a part of a text begins and ends, in characters
 SHARED_ADVICE = (
     "Put a space between the two, or give such a piece to the side where it begins, with `shared_pieces=True`."
 )
@@ -45,6 +46,24 @@ def between(before: str, text: str | Doc, after: str, separator: str = " ") -> P
     """A text in its place, with the separator on both sides where something stands and there is no white space."""
     rest = separated(str(text), after, separator)[len(str(text)) :] + after if after else ""
     return text, separated(before, text, separator), rest
+
+
+class TextInContext(NamedTuple):
+    """A text, such as an option of a choice, with the text before it (its context) and after it."""
+
+    text: str
+    context: str = ""  # read before the text, and not scored; white space alone is no context
+    separator: str = " "  # between them, unless one of them has white space there
+    after: str = ""  # read after the text, and not scored either
+    # In suites, the parts whose scores are wanted: where each begins and ends in the text, in characters. A wordpiece
+    # belongs to the part in which its first visible character lies. None: the whole text.
+    parts: Sequence[Part] | None = None
+
+    @property
+    def place(self) -> Placed:
+        """The text, the context with the separator, and what stands after the text: together what the model reads."""
+        before, after = (side if side.strip() else "" for side in (self.context, self.after))
+        return between(before, self.text, after, self.separator)
 
 
 def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
@@ -125,7 +144,7 @@ def check_reads_context(scorer: PLLScorer) -> None:
 def in_blocks(items: Iterable[T]) -> Iterator[list[T]]:
     """Items, so many at a time that it pays to tokenize them together."""
     numbers = count(1)
-    return batches_of(items, lambda _: next(numbers) % BLOCK == 0)
+    return batches_of(items, lambda _: next(numbers) % PLACES_AT_ONCE == 0)
 
 
 def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bool, str | None]]:
@@ -154,11 +173,16 @@ def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bo
     return list(zip((np.bincount(of, own, len(places)) > 0).tolist(), shared))
 
 
-def placed(nlp: Language, places: Iterable[Placed], component: str | None = None) -> tuple[Language, Iterator[Doc]]:
-    """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken."""
+def placed(
+    nlp: Language, places: Iterable[Placed], component: str | None = None, **settings: Any
+) -> tuple[Language, Iterator[Doc]]:
+    """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken.
+
+    settings (Any): Others of the component.
+    """
     if (targets := get_scorer(nlp, component).settings.targets) is not None:
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
-    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN)
+    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN, **settings)
     return nlp, (place(nlp, *one) for one in places)
 
 

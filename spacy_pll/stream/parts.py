@@ -38,7 +38,7 @@ OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
 # Where a manifest has the fingerprint of all texts. It says nothing to people.
 DIGEST = "input.digest"
 MAX_NAMED = 5  # how many differences between two runs an error names
-MAX_CHARACTERS = 100  # of a value in it
+SHOWN_CHARACTERS = 100  # of a value in it
 
 
 class ResumableOutput:
@@ -118,8 +118,9 @@ class ResumableOutput:
             if int(match[1]) == self.done and fingerprints.get(int(match[2])) == match[3]:
                 chain.append(part)
                 self.done, self.fingerprint, self.seconds = int(match[2]), match[3], self.seconds + int(match[4])
+        kept = set(chain)
         for part, _ in reversed(self._found()):
-            if part not in chain:
+            if part not in kept:
                 part.unlink()
         return self.done
 
@@ -243,6 +244,6 @@ def _differences(before: object, now: object, name: str = "") -> Iterator[str]:
             yield from _differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)
     elif before != now:
         shown = [repr(value) for value in (before, now)]
-        if len({text[:MAX_CHARACTERS] for text in shown}) == 2:  # otherwise the end is what differs
-            shown = [text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..." for text in shown]
+        if len({text[:SHOWN_CHARACTERS] for text in shown}) == 2:  # otherwise the end is what differs
+            shown = [text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..." for text in shown]
         yield f"{name}: it was {shown[0]}, and is now {shown[1]}"

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
+from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
 from ..errors import InputError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
-from ..stream.workers import score_docs
+from ..stream.known import KeptScores, read_each
+from ..stream.workers import Work
 from ..user_warnings import warn_user
 from .rows import check_columns
 from .words import WordRows, WordTable
@@ -64,9 +66,33 @@ def score_words(
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
+    how: dict[str, Any] = {"base": base, "lags": lags, "log_frequency": log_frequency}
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
     rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
-    nlp = make_pipeline(model, metrics, **settings)
+    nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)
+    found, columns = score_rows(rows, nlp, work, word=word, by=by, space_after=space_after, **how)
+    if is_frame:
+        return table.assign(**{name: [row[name] for row in found] for name in columns})
+    return [{**row, **values} for row, values in zip(rows, found)]
+
+
+def score_rows(
+    rows: Sequence[Mapping[str, Any]],
+    nlp: Language,
+    work: Work,
+    kept: KeptScores | None = None,
+    *,
+    word: str = "word",
+    by: Sequence[str] | str = (),
+    space_after: str | None = None,
+    base: float | None = None,
+    lags: int = 0,
+    log_frequency: bool | None = None,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What each row gets (see `score_words`), and the names of these columns.
+
+    kept (Optional[KeptScores]): Has what is found already for the first texts, and gets what is found.
+    """
     scorer, lang = get_scorer(nlp), str(nlp.lang)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
     table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
@@ -75,24 +101,25 @@ def score_words(
     texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
     warn_of_joined_rows(rows, texts, word, by)
-    docs = [
-        Doc(
-            nlp.vocab,
-            words=[text for _, text in members],
-            spaces=[_has_space(rows[i], space_after, i) for i, _ in members],
-        )
-        for members in texts
-    ]
+    spaced = [[(text, _has_space(rows[i], space_after, i)) for i, text in members] for members in texts]
+    kept = kept or KeptScores()
+    kept.begin(spaced)
+    docs = (
+        Doc(nlp.vocab, words=[text for text, _ in one], spaces=[space for _, space in one])
+        for one in spaced[len(kept.found) :]
+    )
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
-    with closing(score_docs(nlp, docs, batch_size, n_process, show_progress)) as scored:
-        for members, doc in zip(texts, scored, strict=True):
-            for (i, _), row in zip(members, table_of.of(doc), strict=True):
-                found[i] = {name: _in_base(row[own], own, base) for name, own in columns.items()}
+
+    def read(_: int, doc: Doc) -> list[dict[str, Any]]:
+        return [{name: _in_base(row[own], own, base) for name, own in columns.items()} for row in table_of.of(doc)]
+
+    with closing(read_each(nlp, docs, read, work, kept, n=len(texts))) as of_texts:
+        for members, of_words in zip(texts, of_texts, strict=True):
+            for (i, _), row in zip(members, of_words, strict=True):
+                found[i] = row
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")
-    if is_frame:
-        return table.assign(**{name: [row[name] for row in found] for name in columns})
-    return [{**row, **values} for row, values in zip(rows, found)]
+    return found, list(columns)
 
 
 def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:

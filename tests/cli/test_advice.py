@@ -97,6 +97,8 @@ NOT_THERE = {
     "attr": "taken by a component of the same pipeline",
     "mutants": "a list in Python; a file on the command line",
     "accuracies": "a method",
+    "parts": "a field in Python",
+    "regions": "of tables of words that pll score writes",
     "correlations": "a method",
     "skip_errors": "said only where it is a choice",
     "column": "said only where one column is read",

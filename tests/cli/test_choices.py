@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from spacy_pll.evaluation import kept_scores
+from spacy_pll.stream import known
 
 from ..conftest import write_jsonl
 from .conftest import run
@@ -94,20 +94,20 @@ def test_a_run_that_is_stopped_goes_on(tmp_path, model_folder, monkeypatch, comm
     more = ("--batch-size", 4, "--n-process", processes, "--items")
     once, out = tmp_path / "once.csv", tmp_path / "out.csv"
     run(command, file, *scorers, *more, once)
-    original, n = kept_scores.KeptScores.add, 0
+    original, n = known.KeptScores.add, 0
 
-    def stop(self, sums):
+    def stop(self, sums, ends_batch):
         nonlocal n
-        original(self, sums)
-        if (n := n + 1) == 7:  # five batches for each scorer
+        original(self, sums, ends_batch)
+        if (n := n + ends_batch) == 7:  # five batches for each scorer
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_scores.KeptScores, "add", stop)
+        patch.setattr(known.KeptScores, "add", stop)
         error = run(command, file, *scorers, *more, out, code=130).unwrapped_stderr
     assert "The scores of 28 of 40 texts are kept in" in error and "--resume" in error and not out.exists()
     seen = []
-    monkeypatch.setattr(kept_scores.KeptScores, "add", lambda self, sums: seen.extend(sums) or original(self, sums))
+    monkeypatch.setattr(known.KeptScores, "add", lambda self, sums, end: seen.extend(sums) or original(self, sums, end))
     error = run(command, file, *scorers, *more, out, fails=True).unwrapped_stderr
     assert "unfinished run. Continue it with --resume" in error
     others = (*scorers[:3], f"b={folder},mask_margin=1")

@@ -1,6 +1,8 @@
 """A run of which one output could not be written goes on with --resume, in every command that writes several."""
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction import Predictor
+from spacy_pll.stream import known, parts
 
 from ..conftest import write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
@@ -21,6 +24,9 @@ ROWS = [
 OUTPUTS = {
     "pairs": {"--output": "o.json", "--items": "i.csv", "--plot": "p.svg"},
     "choices": {"--output": "o.csv", "--items": "i.tsv", "--plot": "p.svg", "--predictions": "x.json"},
+    "suite": {"--output": "o.json", "--items": "i.csv"},
+    "ppl": {"--output": "o.json"},
+    "words": {"": "o.csv"},
     "variants": {"--output": "o.csv", "--plot": "p.svg"},
     "rescore": {"--output": "o.jsonl"},
 }
@@ -39,11 +45,24 @@ def call(tmp_path, monkeypatch, model_folder):
             lists = ({"hypotheses": [{"text": row[name], "score": -1} for name in ("good", "bad")]} for row in ROWS)
             given[0] = write_jsonl(Path("lists.jsonl"), *lists)
             given += ["--weight", "1"]
+        if command == "words":
+            given += [
+                "--word",
+                "good",
+                "--by",
+                "kind",
+                *([] if "--log-frequency" in options else ["--no-log-frequency"]),
+            ]
+        if command == "ppl":
+            given += ["--column", "good"]
+        if command == "suite":
+            given += ["--reader", "acceptability", "--sentence", "good", "--label", "label=0"]
+            write_jsonl(Path("in.jsonl"), *ROWS, {**ROWS[0], "good": ROWS[0]["bad"], "label": 1})
         if command == "variants":
             Path("protein").mkdir(exist_ok=True)
             save_protein_model(Path("protein"), "bert")
             given = ["--sequence", PROTEIN[:5], "--model", "protein"]
-        return run(command, *given, *(part for pair in outputs.items() for part in pair), *options, **how)
+        return run(command, *given, *(part for pair in outputs.items() for part in pair if part), *options, **how)
 
     return call
 
@@ -90,15 +109,18 @@ def test_what_an_earlier_run_did_not_write_is_not_replaced(call):
 OTHERS = {
     "pairs": [["--metrics", "original"], ["--by", "kind"], ["--per-piece"], ["--ties", "first"], ["--sample", "1"]],
     "choices": [["--mask-margin", "0"], ["--by", "kind"]],
+    "ppl": [["--metrics", "original"], ["--words", "whitespace"], ["--column", "bad"]],
+    "words": [["--base", "2"], ["--lags", "1"], ["--word", "bad"], ["--space-after", "label"]],
+    "suite": [["--per-piece"], ["--threshold", "-9"], ["--label", "label=1"]],
     "variants": [["--method", "wt-marginals"], ["--offset", "2"], ["--mask-margin", "0"]],
-    "rescore": [["--word-weight", "1"], ["--per-piece"]],
+    "rescore": [["--word-weight", "1"], ["--per-piece"], ["--costs"]],
 }
 
 
 @pytest.mark.parametrize(("command", "others"), [(command, one) for command in OTHERS for one in OTHERS[command]])
 def test_a_complete_run_is_not_taken_for_another(call, command, others):
     """Whatever its outputs depend on: it would be said to be complete, and they would be those of other settings."""
-    outputs = {"--output": OUTPUTS[command]["--output"]}
+    outputs = dict([next(iter(OUTPUTS[command].items()))])
     call(command, outputs)
     error = call(command, outputs, "--resume", *others, fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
@@ -131,3 +153,74 @@ def test_an_output_of_a_complete_run_that_is_gone_is_written_again(call):
     call("pairs", outputs, "--resume")
     assert Path("i.csv").read_bytes() == before
     assert "was complete" in call("pairs", outputs, "--resume").stderr
+
+
+def test_other_labels_of_a_suite_are_another_run(call):
+    """Its texts, and so its scores, are the same."""
+    call("suite", {"--output": "o.json"})
+    error = call("suite", {"--output": "o.json"}, "--resume", "--label", "label=1", fails=True).unwrapped_stderr
+    assert "cannot be resumed" in error
+
+
+def test_log_frequencies_are_part_of_a_run(call, monkeypatch):
+    """They are written if wordfreq is there, which may change."""
+    pytest.importorskip("wordfreq")
+    call("words", {"": "o.csv"}, "--log-frequency")
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    error = call("words", {"": "o.csv"}, "--resume", fails=True).unwrapped_stderr
+    assert "cannot be resumed" in error and "log_frequency" in error
+
+
+def test_a_full_disk_is_said_and_what_is_kept_stays_right(call, monkeypatch):
+    """What could not be written was written again under the numbers of other texts."""
+    monkeypatch.setattr(known, "SECONDS_PER_PART", 0)
+    call("pairs", {"--items": "i.csv"}, "--batch-size", "1")
+    expected, calls, write = Path("i.csv").read_bytes(), [], parts.ResumableOutput._write
+
+    def full(self, path, blocks):
+        calls.append(path)
+        if len(calls) == 2:
+            raise OutputError("no space")
+        write(self, path, blocks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.ResumableOutput, "_write", full)
+        error = call("pairs", {"--items": "i.csv"}, "--batch-size", "1", "--force", fails=True).unwrapped_stderr
+    assert "no space" in error and "The scores of 1 of 4" in error
+    call("pairs", {"--items": "i.csv"}, "--batch-size", "1", "--resume")
+    assert Path("i.csv").read_bytes() == expected
+
+
+STOPPED = [
+    *((command, []) for command in ("pairs", "choices", "suite", "ppl", "words", "rescore")),
+    ("ppl", ["--windows", "2"]),
+    ("ppl", ["--metrics", "sentence_any_order", "--n-passes", "8"]),
+]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(("command", "options"), STOPPED)
+def test_a_run_that_is_stopped_goes_on(command, options, n, call, monkeypatch):
+    """After any number of batches: the outputs are the same, and what was scored is not scored again."""
+    outputs = {option: name for option, name in OUTPUTS[command].items() if option != "--plot"}
+    if "--windows" in options:
+        outputs = {"--output": "o.csv"}
+    more = [*options, "--batch-size", "1"]
+    call(command, outputs, *more)
+    expected, seen = [Path(name).read_bytes() for name in outputs.values()], []
+    monkeypatch.setattr(known, "SECONDS_PER_PART", 0)
+    original = known.KeptScores.add
+
+    def add(self, results, ends_batch=True):
+        original(self, results, ends_batch)
+        seen.append(len(results))
+        if len(seen) == n:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(known.KeptScores, "add", add)
+    assert f"The scores of {n} of" in call(command, outputs, *more, "--force", code=130).unwrapped_stderr
+    call(command, outputs, *more, "--resume")
+    about = json.loads(Path(f"{next(iter(outputs.values()))}.manifest.json").read_text())
+    (total,) = (value for name, value in about["input"].items() if name in ("texts", "windows", "hypotheses"))
+    assert [Path(name).read_bytes() for name in outputs.values()] == expected and sum(seen) == total
+    assert not list(Path().glob("*.parts"))

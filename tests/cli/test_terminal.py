@@ -88,13 +88,13 @@ def test_a_duration_names_its_units(seconds, shown):
 
 def test_a_log_has_no_colours_and_whole_lines(monkeypatch):
     message = "A word. " * 30
-    shown = {"log": errors.shown("fail", message)}
+    shown = {"log": errors.shown_message("fail", message)}
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("ANSI_COLORS_DISABLED", raising=False)
-    shown["terminal"] = errors.shown("fail", message)
+    shown["terminal"] = errors.shown_message("fail", message)
     monkeypatch.setenv("NO_COLOR", "1")
-    shown["plain"] = errors.shown("fail", message)
+    shown["plain"] = errors.shown_message("fail", message)
     assert {name: ("\x1b" in text, "\n" in text) for name, text in shown.items()} == {
         "log": (False, False), "terminal": (True, True), "plain": (False, True),
     }  # fmt: skip

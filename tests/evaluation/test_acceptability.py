@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.acceptability import auc, best_threshold, mcc
-from spacy_pll.evaluation.suites import PartScore, read_suite
+from spacy_pll.evaluation.suite_readers import read_suite
+from spacy_pll.evaluation.suites import PartScore
 
 LABELLED = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=20).filter(
     lambda rows: len({label for _, label in rows}) == 2

@@ -213,9 +213,9 @@ def test_what_stands_between_context_and_text(tmp_path):
     ewok = {"Context1": "A", "Context2": "B", "Target1": "a", "Target2": "b"}
     for path, expected in ((own, "\u6211\u4eec\u82f9\u679c"), (write(tmp_path / "b.jsonl", ewok), "Aa")):
         (choice,) = read_choices(path, separator="")
-        assert "".join(choice.options[0].parts[1::-1]) == expected
+        assert "".join(choice.options[0].place[1::-1]) == expected
     (choice,) = read_choices(own, separator="-")
-    found = ["".join(option.parts[1::-1]) for option in choice.options]
+    found = ["".join(option.place[1::-1]) for option in choice.options]
     assert found == [
         "\u6211\u4eec-\u82f9\u679c",
         "\u6211\u4eec x",
@@ -226,10 +226,10 @@ def test_what_stands_after_a_text(tmp_path):
     """With the separator, and in languages without spaces none; not among the other columns."""
     own = write(tmp_path / "a.jsonl", {"context": "A", "options": ["b", "c "], "label": 0, "rest": "d.", "id": 1})
     (choice,) = read_choices(own, after="rest")
-    assert [option.parts for option in choice.options] == [("b", "A ", " d."), ("c ", "A ", "d.")]
+    assert [option.place for option in choice.options] == [("b", "A ", " d."), ("c ", "A ", "d.")]
     assert choice.fields == {"id": 1}
     (choice,) = read_choices(own, after="rest", separator="")
-    assert choice.options[0].parts == ("b", "A", "d.")
+    assert choice.options[0].place == ("b", "A", "d.")
     with pytest.raises(InputError, match="line 1: there is no column 'none'"):
         read_choices(own, after="none")
     with pytest.raises(InputError, match="`label` and `after` name the column 'label' twice"):

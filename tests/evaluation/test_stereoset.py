@@ -5,7 +5,8 @@ import spacy
 
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.stereoset import LABELS
-from spacy_pll.evaluation.suites import PartScore, read_suite, score_suite
+from spacy_pll.evaluation.suite_readers import read_suite
+from spacy_pll.evaluation.suites import PartScore, score_suite
 
 
 def item(bias_type, target, texts, context="x"):

@@ -6,7 +6,8 @@ import spacy
 
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.suites import PartScore, read_suite, score_suite
+from spacy_pll.evaluation.suite_readers import read_suite
+from spacy_pll.evaluation.suites import PartScore, score_suite
 from spacy_pll.evaluation.syntaxgym import parse_formula
 
 VALUES = {("a", 1): 1.0, ("a", 2): 5.0, ("b", 1): 2.0, ("b", 2): 4.0}

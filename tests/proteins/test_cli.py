@@ -5,9 +5,9 @@ import pytest
 
 from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation.intervals import Estimate
-from spacy_pll.evaluation.kept_scores import KeptScores
 from spacy_pll.language_model import base
 from spacy_pll.proteins import assays
+from spacy_pll.stream.known import KeptScores
 
 from ..cli.conftest import run
 from ..protein_models import PROTEIN, save_protein_model
@@ -345,7 +345,7 @@ def test_the_mean_is_that_of_types_of_means_of_proteins():
         score("y", "A", 0.9),
         score("z", "C", None),
     ]
-    assert assays.mean_correlation(some, assays.LEVELS) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
+    assert assays.mean_correlation(some, assays.GROUPED_BY) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
     assert assays.mean_correlation(some) == pytest.approx(0.55)
 
 

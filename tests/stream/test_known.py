@@ -7,8 +7,8 @@ import pytest
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.evaluation.distinct_texts import TextSums, score_places
 from spacy_pll.settings import BATCH_SIZE
+from spacy_pll.stream.known import TextSums, score_places
 from spacy_pll.stream.workers import Work
 
 

@@ -1,0 +1,264 @@
+"""What is known of texts: each distinct text in its place is scored once, and the results of a run that is stopped are
+kept in parts beside its output, from which the next run goes on.
+"""
+
+import json
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..arrays import FloatArray
+from ..attributes.names import Names
+from ..attributes.piece_record import read_record
+from ..component import get_scorer
+from ..errors import RunComplete
+from ..files import OUTPUTS
+from ..progress import progress_bar
+from ..span_getters import TEXT_SPAN, named_spans
+from ..texts import Text
+from .contexts import Part, Placed, placed
+from .parts import ResumableOutput
+from .workers import AS_USUAL, Work, score_batches
+
+SECONDS_PER_PART = 5
+
+
+class TextSums(NamedTuple):
+    """The scores of a text, or of a part of it."""
+
+    scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces; NaN without a wordpiece
+    pieces: int  # number of scored wordpieces
+
+    def per_piece(self) -> "TextSums":
+        """The same with means over wordpieces instead of sums. A text without a wordpiece keeps its NaN."""
+        return self._replace(scores=tuple(score / max(1, self.pieces) for score in self.scores))
+
+
+class KeptScores:
+    """What is found for each of some things, in their order.
+
+    output (Optional[Path]): The parts are in the folder OUTPUT.parts. None: nothing is kept.
+    resume, force (bool): See `ResumableOutput`.
+    outputs (Sequence[Optional[Path]]): All files that are written when all is found. A run that is resumed replaces
+        them, and when they are written, a manifest beside OUTPUT says so.
+    RAISES (ResumeError): There are results that would be lost, or another run writes this output.
+    """
+
+    def __init__(
+        self,
+        output: Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        outputs: Sequence[Path | None] = (),
+    ):
+        self._parts = ResumableOutput(output, resume, force) if output else None
+        self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
+        self.about: dict[str, Any] = {}  # what the results depend on, besides the things
+        self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
+        self._n, self._unit = 0, ""
+        self._digests = bytearray()  # of the first so many things, 8 bytes each
+        self.found: list[Any] = []  # by earlier runs, of the first things
+        self._of_batch, self._waiting = list[str](), list[str]()  # lines of a batch that goes on; of the next part
+        self._since = time.monotonic()  # when the last part was written
+
+    def begin(self, items: Iterable[object], unit: str = "texts") -> None:
+        """Read what earlier runs have found.
+
+        items (Iterable[object]): The things, which are read here, and again when they are scored.
+        unit (str): What the things are called.
+        RAISES (ResumeError): The run to resume differs from this one.
+        RAISES (RunComplete): It has written all its outputs.
+        """
+        if self._parts:
+            with catch_warnings():
+                simplefilter("ignore")  # which come when the things are read to be scored
+                self._digests = bytearray(b"".join(map(bytes.fromhex, digests(items))))
+            self._n, self._unit = len(self._digests) // 8, unit
+            ends = {n: self._digest(n) for n in self._parts.ends() if n <= self._n}
+            manifest = {"input": {unit: self._n, "digest": self._digest(self._n)}, **self.about}
+            manifest |= {OUTPUTS: {"files": self._outputs, **self.about_outputs}} if self._outputs else {}
+            if self._parts.begin(manifest, ends) is None:
+                raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
+            self.found = list(map(json.loads, self._parts.read().splitlines()))
+
+    def _digest(self, n: int) -> str:
+        return self._digests[8 * n - 8 : 8 * n].hex() if n else ""
+
+    def add(self, results: Iterable[object], ends_batch: bool = True) -> None:
+        """Keep the results of the next things. Parts have whole batches, so that results do not depend on where a run
+        was stopped.
+        """
+        if self._parts:
+            self._of_batch += [f"{json.dumps(one)}\n" for one in results]
+            if ends_batch:
+                self._waiting, self._of_batch = self._waiting + self._of_batch, []
+                if time.monotonic() - self._since > SECONDS_PER_PART:
+                    self._write(self._parts)
+
+    @contextmanager
+    def until_done(self) -> Iterator[None]:
+        """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more."""
+        try:
+            yield
+        except RunComplete:
+            raise
+        except BaseException:
+            if not self._parts or not self._unit:  # it has not begun
+                raise
+            with self._parts.kept(self._n, self._unit):
+                self._write(self._parts)
+                raise
+        if self._parts and self._outputs:
+            self._parts.finish()
+        elif self._parts:
+            self._parts.discard()
+
+    def _write(self, parts: ResumableOutput) -> None:
+        lines, self._waiting = self._waiting, []  # first: if writing fails, they are not written under other numbers
+        if lines:
+            parts.write("".join(lines).encode(), len(lines), self._digest(parts.done + len(lines)))
+        self._since = time.monotonic()
+
+
+def digests(items: Iterable[object]) -> Iterator[str]:
+    """A digest of the first thing, of the first two, and so on."""
+    total = sha256()
+    for item in items:
+        total.update(f"{item!r}\n".encode("utf8", "surrogatepass"))
+        yield total.hexdigest()[:16]
+
+
+def digest_of(items: Iterable[object]) -> str:
+    """A digest of all of some things."""
+    last = deque(digests(items), maxlen=1)
+    return last[0] if last else ""
+
+
+def find_each(
+    items: Sequence[object],
+    find: Callable[[int], Iterable[FloatArray]],
+    unit: str,
+    kept: KeptScores,
+    show_progress: bool = False,
+) -> FloatArray:
+    """The numbers that are found for each of some things.
+
+    find (Callable): Finds them for all but the first so many, in batches that do not depend on where it begins.
+    unit (str): What they are called.
+    kept (KeptScores): Has what is found already, and gets what is found.
+    """
+    kept.begin(items, unit)
+    found = list(kept.found)
+    with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
+        for batch in find(len(found)):
+            found += list(batch)
+            bar.update(len(batch))
+            kept.add(batch.tolist())
+    return np.array(found)
+
+
+def score_distinct(
+    nlp: Language,
+    parts: Mapping[Placed, Collection[Part | None]],
+    work: Work = AS_USUAL,
+    component: str | None = None,
+    kept: KeptScores | None = None,
+    n_kept: int = 0,
+) -> Generator[tuple[Placed, list[TextSums]], None, None]:
+    """Score distinct texts in their places: the model reads what stands before and after each, and the text is scored.
+
+    nlp, work, component: See `score_placed`.
+    parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
+        a part begins and ends in the text, in characters. None: the whole text.
+    kept (Optional[KeptScores]): Gets the scores of each batch, and has those of the first texts, behind so many others.
+    YIELDS (Tuple[Placed, List[TextSums]]): Each text in its place, and the scores of its parts.
+    RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
+    """
+    distinct, kept = list(parts), kept or KeptScores()
+    needs_pieces = any(part for of_text in parts.values() for part in of_text)
+    n_earlier = len(kept.found[n_kept:][: len(parts)])
+    nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_pieces else {})
+    names = get_scorer(nlp).names
+
+    def read(number: int, doc: Doc) -> list[TextSums]:
+        of_parts = part_sums(doc, names, len(distinct[number][1])) if needs_pieces else None
+        return [of_parts(*part) if part and of_parts else text_sums(doc, names) for part in parts[distinct[number]]]
+
+    with closing(read_each(nlp, docs, read, work, kept, n_kept, len(distinct))) as found:
+        for one, sums in zip(distinct, found):
+            yield one, [TextSums(tuple(scores), pieces) for scores, pieces in sums]
+
+
+def read_each(
+    nlp: Language,
+    rest: Iterable[Text],
+    read: Callable[[int, Doc], Any],
+    work: Work,
+    kept: KeptScores,
+    first: int = 0,
+    n: int | None = None,
+) -> Generator[Any, None, None]:
+    """What is read from the doc of each text: what earlier runs have found, and then what is found.
+
+    rest (Iterable[Union[str, Doc]]): The texts that are not known.
+    read (Callable): From the number of a text, from 0, and its scored doc to values that JSON has.
+    kept (KeptScores): Gets the values of each batch. Of what it has, the first `first` are of other texts.
+    n (Optional[int]): How many texts there are.
+    """
+    earlier = kept.found[first:][:n]
+    yield from earlier
+    done = len(earlier)
+    with closing(score_batches(nlp, rest, work, n if n is None else n - done, done)) as scored:
+        for number, (doc, ends_batch) in enumerate(scored, done):
+            value = read(number, doc)
+            kept.add([value], ends_batch)
+            yield value
+
+
+def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any) -> dict[Placed, TextSums]:
+    """The scores of whole texts by text in its place: see `score_distinct`."""
+    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), *how, **more)}
+
+
+def text_sums(doc: Doc, names: Names) -> TextSums:
+    """The scores of a doc that `score_placed` gave."""
+    (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)
+    if pieces is None and any(not token.is_space for token in text):
+        raise ValueError(
+            f"Nothing was scored in the text {text.text[:100]!r}. If the pipeline's `pll` component leaves out spans "
+            "of the text, use one that scores whole texts."
+        )
+    scores = [doc._.get(name) for name in names.metrics.values()]
+    return TextSums(tuple(scores) if pieces else (math.nan,) * len(scores), pieces or 0)
+
+
+def part_sums(doc: Doc, names: Names, before: int) -> Callable[[int, int], TextSums]:
+    """From where a part of the text of such a doc begins and ends, in characters, to its scores. The doc has
+    `keep_pieces`.
+
+    A wordpiece belongs to the part in which its first visible character lies. Without one, it is where its token ends.
+
+    before (int): How many characters stand before the text.
+    """
+    record = read_record(doc, names.score)
+    assert record  # which the component keeps
+    ends = np.array([token.idx + len(token) for token in doc], dtype=np.int64)
+    where = np.minimum(np.array(record.start, dtype=np.int64), ends[np.array(record.token, dtype=np.int64)] - 1)
+    values = [np.array(scores, dtype=np.float64) for scores in record.scores.values()]
+
+    def of_part(start: int, end: int) -> TextSums:
+        inside = (before + start <= where) & (where < before + end)
+        return TextSums(tuple(float(scores[inside].sum()) for scores in values), int(inside.sum()))
+
+    return of_part
