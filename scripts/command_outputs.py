@@ -138,8 +138,8 @@ agree builtin builtin,mask_margin=0 texts.txt --output o.json
 margins builtin texts.txt --margins 0,1 --spacings 8 --at-least 0.5
 variants variants.csv --sequence {PROTEIN} --measured DMS_score --output o.csv --model protein
 variants --sequence {PROTEIN} --method wt-marginals --output o.csv --model protein
-variants variants.csv --sequence {PROTEIN} --others mutant --mask-margin 1 --output o.csv --model protein
-variants variants.csv --sequence {PROTEIN} --method pll --output o.csv --model protein
+variants variants.csv --sequence {PROTEIN} --others mut --mask-margin 1 --output o.csv --model protein
+variants variants.csv --sequence {PROTEIN} --method pseudo-ppl --output o.csv --model protein
 render texts.txt o.html --metrics word_l2r,original
 """
 
