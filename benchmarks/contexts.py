@@ -7,6 +7,8 @@ model. No text is scored. On two cores (AVX2), in microseconds a text, the best 
 
 | texts | check | docs | tokenizing and planning | all |
 | --- | ---: | ---: | ---: | ---: |
+| without a context | 79 | 44 | 190 | 313 |
+| after a context | 96 | 67 | 190 | 353 |
 """
 
 import time
