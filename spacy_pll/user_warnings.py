@@ -8,7 +8,7 @@ PASSED_OVER = {"spacy_pll", "spacy", "tqdm", "contextlib"}
 
 
 class TextWarning(UserWarning):
-    """kind (str): What is the same in the warnings of this kind, which comes once."""
+    """A warning about texts. kind (str): Warnings of one kind differ in their examples alone, so one is shown."""
 
     kind = ""
 

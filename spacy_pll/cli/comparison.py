@@ -124,10 +124,13 @@ class Evaluation:
         """What the outputs depend on, besides scores."""
         if isinstance(suite, ChoiceSuite):
             return list(suite.choices)
-        fake, rows = fake_scores(suite), list[object]()
-        with suppress(InputError):  # rows that are not asked for need not be possible
-            rows += suite.rows(fake)
-        return [*suite.texts, *rows, *(one[:4] for one in suite.measures(fake, self.per_piece))]
+        fake, known = fake_scores(suite), list[object](suite.texts)
+        # What cannot be made of such scores, or was not asked for, is no reason to stop.
+        with suppress(Exception):
+            known += suite.rows(fake)
+        with suppress(Exception):
+            known += [one[:4] for one in suite.measures(fake, self.per_piece)]
+        return known
 
     def _of_choices(self, found: ChoiceScores) -> tuple[str, list[dict[str, Any]]]:
         """What is printed of choices, and the rows of the results."""

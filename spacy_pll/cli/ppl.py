@@ -108,6 +108,7 @@ def ppl_cli(
             texts = _Texts(path, column, nlp.vocab, how)
         result = measure_perplexity(nlp, texts, work, kept=kept, **bound)
         if not result.pieces:
+            kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
         say(summary_tables(result, get_scorer(nlp).settings.words))
         about |= bound if result.standard_error else {}
@@ -152,6 +153,7 @@ def _windows(
         for i, (text, value) in enumerate(of_text)
     ]
     if not rows:
+        kept.discard()
         raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
     return rows
 

@@ -14,7 +14,7 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import approximation
 from . import MAX_CHARACTERS
 
-KEPT_ANSWERS = 150  # answers
+KEPT_ANSWERS = 150
 
 
 class SharedPipeline:

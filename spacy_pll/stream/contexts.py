@@ -178,7 +178,7 @@ def placed(
 ) -> tuple[Language, Iterator[Doc]]:
     """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken.
 
-    settings (Any): Others of the component.
+    settings (Any): Other settings of the component.
     """
     if (targets := get_scorer(nlp, component).settings.targets) is not None:
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")

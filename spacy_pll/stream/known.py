@@ -124,6 +124,12 @@ class KeptScores:
         elif self._parts:
             self._parts.discard()
 
+    def discard(self) -> None:
+        """Keep nothing: a run that goes on would find no more than this one."""
+        if self._parts:
+            self._parts.discard()
+            self._parts = None
+
     def _write(self, parts: ResumableOutput) -> None:
         lines, self._waiting = self._waiting, []  # first: if writing fails, they are not written under other numbers
         if lines:
@@ -181,7 +187,8 @@ def score_distinct(
     nlp, work, component: See `score_placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
         a part begins and ends in the text, in characters. None: the whole text.
-    kept (Optional[KeptScores]): Gets the scores of each batch, and has those of the first texts, behind so many others.
+    kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
+    n_kept (int): How many of the results that it has are of other texts, and come before these.
     YIELDS (Tuple[Placed, List[TextSums]]): Each text in its place, and the scores of its parts.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
@@ -251,6 +258,7 @@ def part_sums(doc: Doc, names: Names, before: int) -> Callable[[int, int], TextS
 
     before (int): How many characters stand before the text.
     """
+    text_sums(doc, names)  # fails if nothing was scored
     record = read_record(doc, names.score)
     assert record  # which the component keeps
     ends = np.array([token.idx + len(token) for token in doc], dtype=np.int64)

@@ -202,3 +202,14 @@ def test_docs_of_windows_have_the_numbers_of_a_table_of_words(tmp_path, model):
             read = [row for row in csv.DictReader(file) if row.get("pppl", row.get("pll_word_l2r"))]
             numbers.append([*dict.fromkeys(row["doc"] for row in read)])
     assert numbers == [["0", "2", "4"], ["0", "2", "4"]]
+
+
+@pytest.mark.parametrize("options", [["-o", "o.json"], ["--windows", "2", "-o", "o.csv"]])
+def test_a_run_without_a_score_leaves_nothing(tmp_path, model, monkeypatch, options):
+    """It said that scores were kept, and the next run was refused."""
+    monkeypatch.chdir(tmp_path)
+    write_texts(tmp_path / "in.txt", [" ", ""])
+    for _ in range(2):
+        error = run("ppl", "in.txt", *model, *options, fails=True).unwrapped_stderr
+        assert "Nothing was scored" in error and "kept" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
