@@ -162,13 +162,15 @@ def test_other_labels_of_a_suite_are_another_run(call):
     assert "cannot be resumed" in error
 
 
-def test_log_frequencies_are_part_of_a_run(call, monkeypatch):
-    """They are written if wordfreq is there, which may change."""
+def test_log_frequencies_are_part_of_a_run(call, monkeypatch, model_folder):
+    """They are written if wordfreq is there, which may change. Then rows with and without them were mixed."""
     pytest.importorskip("wordfreq")
-    call("words", {"": "o.csv"}, "--log-frequency")
+    command = "words", "in.jsonl", "o.csv", "--word", "good", "--by", "kind", "--model", model_folder("bert")
+    run(*command)
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    error = call("words", {"": "o.csv"}, "--resume", fails=True).unwrapped_stderr
-    assert "cannot be resumed" in error and "log_frequency" in error
+    with pytest.warns(UserWarning, match="The table of words has no log frequencies"):
+        error = run(*command, "--resume", fails=True).unwrapped_stderr
+    assert "cannot be resumed" in error and "run.log_frequency: it was True, and is now False" in error
 
 
 def test_a_full_disk_is_said_and_what_is_kept_stays_right(call, monkeypatch):
