@@ -26,7 +26,7 @@ def keys(doc: Doc) -> list[Any]:
 def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple[str, Sequence[Any]]]) -> None:
     """Store columns, a name with a value for each token, and take away what an earlier scoring left, under any metric.
 
-    starts (Sequence[int]): The character with which each token begins.
+    starts (Sequence[int]): The character with which each token begins, increasing.
     """
     if doc.user_data and (earlier := keys(doc)):
         replaced = {*names.combine, *(f"{names.score}_{metric}" for metric in stored_metrics([doc], names.score))}
@@ -34,10 +34,11 @@ def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple
             if old[1] in replaced:
                 del doc.user_data[old]
     user_data: dict[Any, Any] = doc.user_data
+    is_short = not starts or starts[-1] < SHARED
     for name, values in columns:
         shared = _first_keys(name)
-        for start, value in zip(starts, values):
-            user_data[shared[start] if start < SHARED else key(name, start)] = value
+        others = (shared[start] if start < SHARED else key(name, start) for start in starts)
+        user_data.update(zip(map(shared.__getitem__, starts) if is_short else others, values))
 
 
 @cache
