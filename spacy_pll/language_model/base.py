@@ -38,6 +38,7 @@ from .group_trial import N_LONG, N_SHORT, rows_share_passes
 from .log_probs import DevicePredictions, TargetLogProbs, Tensors, concatenated
 from .onednn import warn_if_emulated
 from .protocol import Description, Loaded
+from .row_attention import TILE
 from .slow_tokenizers import backend_of
 from .special_tokens import with_its_own
 from .torch_settings import usual_tensors
@@ -241,7 +242,9 @@ class TransformerLanguageModel:
         mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
         with torch.inference_mode():
-            pads = find_capabilities(forward, texts, mask_id, pad_id, source)
+            pads = find_capabilities(
+                forward, texts, mask_id, pad_id, source, TILE.get((move_to or forward.device).type, 0)
+            )
             sees = find_direction(forward, texts, mask_id)
             shift = find_shift(forward, texts) if self.shift is None else self.shift
         check_direction(*sees, masked, self.example, source)

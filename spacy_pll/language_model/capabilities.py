@@ -17,6 +17,7 @@ from ..scoring.passes import Batch
 from .checks import check_finite
 from .forward import Forward
 from .narrowing import Narrowing
+from .row_attention import MAX_WIDTH
 from .special_tokens import puts_around
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
@@ -35,6 +36,7 @@ class TrialTexts(NamedTuple):
     long: IntArray  # int64, shape (length,)
     other: IntArray  # of the same length, with another id at each piece
     short: IntArray  # shorter, unless a context has room for one piece only
+    wide: IntArray  # as long as any row of a pass whose padding `RowAttention` hides
     before: int  # how many special tokens stand before the pieces, and after them
     after: int
     n_vocabulary: int
@@ -48,9 +50,10 @@ def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 13, n_short:
     n_short = max(1, min(n_short, n_long // 2))
     pieces = _others(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
     other = _others(pieces, n_vocabulary)
-    all_pieces = pieces, other, _others(other[:n_short], n_vocabulary)
-    long, other, short = (np.array([*before, *ids.tolist(), *after]) for ids in all_pieces)
-    return TrialTexts(long, other, short, len(before), len(after), n_vocabulary)
+    wide = np.resize(pieces, min(MAX_WIDTH, max_length) - len(before) - len(after))
+    all_pieces = pieces, other, _others(other[:n_short], n_vocabulary), wide
+    long, other, short, wide = (np.array([*before, *ids.tolist(), *after]) for ids in all_pieces)
+    return TrialTexts(long, other, short, wide, len(before), len(after), n_vocabulary)
 
 
 def _others(ids: IntArray, n_vocabulary: int) -> IntArray:
@@ -59,11 +62,14 @@ def _others(ids: IntArray, n_vocabulary: int) -> IntArray:
     return low + (ids - low + span // 3 + 1) % span
 
 
-def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, pad_id: int, source: str) -> bool:
+def find_capabilities(
+    forward: Forward, texts: TrialTexts, mask_id: int | None, pad_id: int, source: str, tile: int = 0
+) -> bool:
     """Try each saving of work, and keep those that do not change what transformers gives for each text by itself:
     `forward` is narrowed as far as it may be. Without a saving, the model is slower and its scores are right.
 
     mask_id (Optional[int]): Stands in the texts as well. None: nothing is masked under this model.
+    tile (int): Of the device that the model is for (`row_attention.TILE`).
     RETURNS (bool): Whether rows of different lengths may share a forward pass.
     RAISES (ValueError): The model cannot read a short text, gives values that are not finite, or other values for a
         text that it reads again or beside another one.
@@ -101,12 +107,19 @@ def find_capabilities(forward: Forward, texts: TrialTexts, mask_id: int | None, 
         )
     narrowing = next((name for name in Narrowing.names if is_exact(name, *passes)), None)
     forward.narrowing.set(narrowing)
+    if pads and tile:
+        wide, filler = _by_itself(forward, texts.wide, texts, mask_id), int(texts.long[texts.before])
+        forward.filler, forward.tile = filler, tile
+        # Rows as one, not all of them; rows of equal length; rows of their own.
+        if not is_exact(narrowing, [long, *[short] * tile], [short] * (tile - 1), [wide, short]):
+            forward.filler = None
     logger.info(
-        "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.",
+        "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.%s",
         source,
         kind,
         "share forward passes" if pads else "do not share forward passes, which is slower",
         f"what comes {narrowing} at the masked pieces alone" if narrowing else "all at all pieces, which is slower",
+        "" if forward.filler is None else " It is told nothing of padding, and short rows are read as one.",
     )
     return pads
 

@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from ..scoring.passes import Batch, FlatRows
 from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
+from .row_attention import MAX_WIDTH, RowAttention
 from .torch_settings import in_evaluation_mode, rounded_products, without_cudnn_attention
 from .true_positions import ReplacedMethod, position_embeddings, set_hooks
 
@@ -58,6 +60,10 @@ class Forward:
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
         self.masks_groups = True  # whether passes with groups have an attention mask; if not, no host waits for a GPU
+        # What stands for padding where `RowAttention` hides it, and into how many ids short rows are put. None: the
+        # model is told what is padding.
+        self.filler: int | None = None
+        self.tile = 0
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = None  # until a pass has groups
         self._onednn: OneDNNLinear | None = None
         # The arrays of plans on the device, as long as the plans are used.
@@ -71,17 +77,18 @@ class Forward:
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:
-        """Compute in float32 whatever the settings, for a trial: rounding must not look like a difference. Weights that
-        are kept in half precision are tried on the CPU, since a GPU may not have room for them in float32.
+        """Compute in float32 whatever the settings, and read rows as they are, for a trial: rounding must not look like
+        a difference. Weights that are kept in half precision are tried on the CPU, since a GPU may not have room for
+        them in float32.
         """
-        precision, half, device = self.precision, self._half, self.device
+        precision, half, device, filler = self.precision, self._half, self.device, self.filler
         try:
-            self.precision, self._half = "float32", None
+            self.precision, self._half, self.filler = "float32", None, None
             if half is not None:
                 _move_weights(self.model, torch.device("cpu"), torch.float32)
             yield
         finally:
-            self.precision = precision
+            self.precision, self.filler = precision, filler
             if half is not None:
                 self.keep_weights_in(half, device)
 
@@ -123,15 +130,19 @@ class Forward:
         else:
             row, position = self.upload(*at)
         with self.device, self.narrowing.at(row, position):
+            lengths, padded = flat.length[batch.rows], batch.lengths.min() < batch.lengths.max()
             if isinstance(batch, GroupBatch):
                 ids, true, group, hidden = batch.read(torch, flat)
-                content, lengths = int(batch.lengths.max()), flat.length[batch.rows]
+                content = int(batch.lengths.max())
                 seen = ids if may_be_padding else None
-                attention = GroupAttention(lengths, content, true, group, batch.block, seen, hidden)
+                attention = GroupAttention(lengths, content, bool(padded), true, group, batch.block, seen, hidden)
                 logits = self.run_groups(ids, attention)
             else:
-                needs_mask = may_be_padding or batch.lengths.min() < batch.width
-                logits = self.run(batch.read(torch, flat), flat.length[batch.rows] if needs_mask else None)
+                told = lengths if padded or may_be_padding else None
+                if self.filler is not None and batch.width <= MAX_WIDTH and not may_be_padding:
+                    logits = self.run_hidden(replace(batch, pad_id=self.filler).read(torch, flat), told)
+                else:
+                    logits = self.run(batch.read(torch, flat), told)
         return (logits[0] if self.narrowing.name else logits[row, position]).float(), flat.target[batch.targets]
 
     def _on_device(self, batch: Batch) -> tuple[Any, bool]:
@@ -165,6 +176,19 @@ class Forward:
             mask = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
             arguments["attention_mask"] = mask.long()
         return self._run(ids, arguments)
+
+    def run_hidden(self, ids: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
+        """As `run`, but the model is told of no padding, and the attention of short rows is computed for several as
+        one. Logits may have more rows.
+        """
+        together = min(max(1, self.tile // ids.shape[1]), len(ids))
+        if more := -len(ids) % together:  # some rows are read twice: to take the last ones apart would cost a copy
+            ids, lengths = (
+                torch.cat([ids, ids[:more]]),
+                None if lengths is None else torch.cat([lengths, lengths[:more]]),
+            )
+        with RowAttention(ids, lengths, together):
+            return self._run(ids, {})
 
     def run_groups(self, ids: torch.Tensor, attention: GroupAttention) -> torch.Tensor:
         if self._position_hooks is None:

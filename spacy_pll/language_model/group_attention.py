@@ -1,10 +1,9 @@
 """Attention in passes with groups (`scoring.groups`): who attends to whom, in any architecture.
 
-Nothing is told to the model but the ids and their true positions. Instead, its attention is computed here, or its
-attention scores are masked here, where it calls PyTorch for that: at `scaled_dot_product_attention`, or at the softmax
-over the scores. A mask of the model itself, such as that of local attention, is by place in the row. It is read at the
-true positions, where it is given to `scaled_dot_product_attention` or added to scores. So one implementation serves all
-architectures and versions of transformers. Whether it is right for a model is tried (`group_trial`).
+Nothing is told to the model but the ids and their true positions: as in passes of plain rows (`row_attention`), its
+attention is computed here, or its attention scores are masked here. A mask of the model itself, such as local attention
+has, is by place in the row. It is read at the true positions, where it is given to `scaled_dot_product_attention` or
+added to scores. Whether this is right for a model is tried (`group_trial`).
 """
 
 from contextvars import ContextVar
@@ -12,9 +11,9 @@ from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention, softmax
-from torch.overrides import TorchFunctionMode
 
 from ..arrays import lazy
+from .row_attention import TILE, RowAttention, as_bias
 
 # The most attention scores that are computed at once, over all heads: 128 MB in float32.
 MAX_SCORES = 2**25
@@ -22,7 +21,6 @@ MAX_SCORES = 2**25
 # groups see apart. On a GPU with the kernels of `scaled_dot_product_attention`, which keep no scores.
 SHORT = {"cpu": 96, "cuda": 1024}
 
-_SOFTMAX = {softmax, torch.softmax, torch.Tensor.softmax}
 _ADD = {torch.add, torch.Tensor.add, torch.Tensor.add_}  # `+` and `+=`, too
 # What a mask of numbers adds to a score that does not count is no more than this.
 _MASKED = -10_000
@@ -31,11 +29,12 @@ _MASKED = -10_000
 running: ContextVar["GroupAttention | None"] = ContextVar("running", default=None)
 
 
-class GroupAttention(TorchFunctionMode):
+class GroupAttention(RowAttention):
     """While this context lasts, square attention over a pass with groups follows their rules.
 
     lengths (int64 tensor, shape (rows,)): The ids in the content of each row.
     content (int): The largest of them.
+    padded (bool): They are not all equal.
     true (int64 tensor, shape (rows, longest)): The position that each id stands for.
     group (int64 tensor, shape (rows, slots)): The slot's group; -1 for an empty slot.
     block (int): What a member attends to, apart from the content, lies in its block of so many slots.
@@ -49,18 +48,18 @@ class GroupAttention(TorchFunctionMode):
         self,
         lengths: torch.Tensor,
         content: int,
+        padded: bool,
         true: torch.Tensor,
         group: torch.Tensor,
         block: int,
         ids: torch.Tensor | None = None,
         hidden: torch.Tensor | None = None,
     ):
-        super().__init__()
+        super().__init__(true, lengths)
         self.ids, self.hidden = ids, hidden
         self.has_shares_of_masks = False  # whether embeddings have been divided by them (`true_positions`)
-        self.lengths, self.content, self.true, self.group, self.block = lengths, content, true, group, block
-        self.width = true.shape[1]
-        self._biases: dict[tuple[torch.Tensor | None, torch.dtype], torch.Tensor] = {}  # by the model's own mask
+        self.lengths, self.content, self.padded = lengths, content, padded
+        self.true, self.group, self.block = true, group, block
         self._added: dict[torch.Tensor, torch.Tensor] = {}  # what is added to scores instead of what the model adds
 
     def __enter__(self) -> "GroupAttention":
@@ -73,17 +72,9 @@ class GroupAttention(TorchFunctionMode):
         running.reset(self._before)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if function is scaled_dot_product_attention:
-            return self.attend(*args, **kwargs)
-        if function in _SOFTMAX and args and self._is_square(args[0]):
-            args = args[0] + self._bias(None, args[0].dtype), *args[1:]
-        elif function in _ADD and len(args) == 2 and self._is_square(args[0]) and self._is_square(args[1]):
+        if function in _ADD and len(args) == 2 and self.is_square(args[0]) and self.is_square(args[1]):
             args = args[0], self._to_add(args[1])
-        return function(*args, **kwargs)
-
-    def _is_square(self, x: Any) -> bool:
-        return isinstance(x, torch.Tensor) and x.dim() == 4 and x.shape[-2:] == (self.width, self.width)
+        return super().__torch_function__(function, types, args, kwargs)
 
     def _to_add(self, given: torch.Tensor) -> torch.Tensor:
         """What is added to scores where the model adds this: if it is a mask for all heads, that at the true positions.
@@ -108,38 +99,30 @@ class GroupAttention(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
-        """What `scaled_dot_product_attention` gives under the rules, without dropout.
-
-        query, key, value (tensors, shape (rows, heads, width, size)).
-        attn_mask (Optional[Tensor]): The mask of the model itself, such as that of local attention. It is read at the
-            positions that the ids stand for.
-        enable_gqa (bool): Keys and values have fewer heads. Each serves several heads of the queries.
-        """
+        """As `RowAttention.attend`, for a model that sees to both sides."""
         if enable_gqa:
             key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
         device = query.device.type
-        if self.width <= SHORT.get(device, SHORT["cpu"]):
-            bias = self._bias(attn_mask, query.dtype)
-            if device != "cpu":
-                return scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale)
-            # For a CPU, its kernels are slower here: rows are short, and have a mask.
-            query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
-            scores = (query @ key.transpose(-1, -2)).add_(bias)
-            return softmax(scores, dim=-1).to(value.dtype) @ value
-        return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
+        if self.width > SHORT.get(device, SHORT["cpu"]):
+            return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
+        if device in TILE:
+            return super().attend(query, key, value, attn_mask, scale=scale)
+        # For a CPU, the kernels of PyTorch are slower here: rows are short, and have a mask.
+        query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+        scores = query @ key.transpose(-1, -2)
+        scores.add_(self.bias(attn_mask, query.dtype))  # type: ignore[arg-type]  # there is always one
+        return softmax(scores, dim=-1).to(value.dtype) @ value
 
     @lazy
     def _blocks(self) -> "_Blocks":
         return _Blocks(self)
 
-    def _bias(self, given: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
-        """What is added to all scores. Shape (rows, 1 or heads, width, width)."""
-        if (given, dtype) not in self._biases:
-            bias = as_bias(self._sees, dtype)[:, None]
-            if given is not None:
-                bias = (bias + self._at_true(as_bias(given, dtype))).clamp(min=torch.finfo(dtype).min)
-            self._biases[given, dtype] = bias
-        return self._biases[given, dtype]
+    def hidden_bias(self, dtype: torch.dtype) -> torch.Tensor:
+        """What hides all that an id does not attend to."""
+        return as_bias(self._sees, dtype)[:, None]
+
+    def read_mask(self, mask: torch.Tensor) -> torch.Tensor:
+        return self._at_true(mask)
 
     def _at_true(self, mask: torch.Tensor) -> torch.Tensor:
         """A mask by place in the row (shape (1 or rows, 1 or heads, width, width)), read at the true positions."""
@@ -196,7 +179,7 @@ class _Blocks:
 
     def __init__(self, layout: GroupAttention):
         true, group, content, block = layout.true, layout.group, layout.content, layout.block
-        self.content, self.block = content, block
+        self.content, self.block, self.padded = content, block, layout.padded
         (self.rows, width), slots = true.shape, group.shape[1]
         self.n_blocks = slots // block
         begin, row = layout.lengths[:, None], torch.arange(self.rows, device=true.device)[:, None]
@@ -256,7 +239,7 @@ class _Blocks:
             return self._biases[given]
         lowest = torch.finfo(dtype).min
         within: torch.Tensor | None = None
-        if not bool(self.is_content.all()):
+        if self.padded:
             within = as_bias(self.is_content, dtype)[:, None, None]
         to_content, to_group = (as_bias(seen, dtype)[:, None] for seen in (self.sees, self.same))
         if given is not None:
@@ -270,10 +253,3 @@ class _Blocks:
             to_group = (to_group + of_blocks).clamp(min=lowest)
         self._biases[given] = within, to_content, to_group
         return self._biases[given]
-
-
-def as_bias(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to scores: 0 where a mask is true. A mask of numbers is added as it is."""
-    if mask.dtype != torch.bool:
-        return mask.to(dtype)
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)

@@ -51,11 +51,11 @@ def test_one_copy_to_the_device_and_one_back_a_plan(make_nlp, monkeypatch):
         original = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *args: (calls.update([name]), original(*args))[1])
 
-    count(forward, "run")
+    count(forward, "_run")
     count(forward, "upload")
     count(model, "submit")
     list(nlp.pipe(TEXTS))
-    assert calls["run"] > 3
+    assert calls["_run"] > 3
     assert calls["upload"] == calls["submit"] == 1
 
 
@@ -78,6 +78,7 @@ def test_tensors_on_the_device_are_not_taken_for_numpy_arrays(make_nlp, monkeypa
     assert len([doc._.pll for doc in nlp.pipe(TEXTS)]) == len(TEXTS)
 
 
+@pytest.mark.cpu
 def test_only_padded_passes_have_a_mask(make_nlp):
     nlp = make_nlp()
     nlp.initialize()
@@ -104,6 +105,7 @@ def test_a_piece_that_a_model_could_take_for_padding_is_none(make_nlp, architect
     np.testing.assert_allclose(scores(alone), scores(beside), atol=1e-5)
 
 
+@pytest.mark.cpu
 def test_a_pass_that_does_not_fit_is_halved_and_the_size_kept(make_nlp, monkeypatch, caplog):
     plain = {doc.text: scores(doc) for doc in make_nlp().pipe(TEXTS)}
     nlp = make_nlp(max_batch_tokens=2000)
@@ -197,6 +199,7 @@ def test_a_row_that_does_not_fit_at_all_says_nothing_about_others(make_nlp, monk
     assert len(widths) == 1
 
 
+@pytest.mark.cpu
 def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
     nlp = make_nlp(max_batch_tokens=500)
     nlp.initialize()
@@ -217,6 +220,7 @@ def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
     assert blamed == [SENTENCES[0]] and found == ["I a.", "The."]
 
 
+@pytest.mark.cpu
 def test_looking_ahead_changes_neither_order_nor_scores(make_nlp):
     """As on a GPU, where the next docs are begun before those in hand are finished."""
     expected = [scores(doc) for doc in make_nlp().pipe(TEXTS)]
@@ -267,6 +271,7 @@ def _score_in_child(nlp, texts, expected, queue):
         queue.put(repr(error))
 
 
+@pytest.mark.cpu
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_workers_that_are_forked_while_a_thread_scores_have_no_targets_of_that_thread(make_nlp):
     nlp = make_nlp()
