@@ -94,6 +94,8 @@ def pytest_itemcollected(item):
     others = {*ALL_ARCHITECTURES, *REAL_TOKENIZERS}.difference(MAIN_ARCHITECTURES)
     if named & others and not named.intersection(MAIN_ARCHITECTURES):
         item.add_marker("slow")
+    if item.config.getoption("gpu") and item.get_closest_marker("cpu"):
+        item.add_marker(pytest.mark.skip(reason="of a CPU"))
     if any(map(item.path.is_relative_to, PROJECT)) and not any(map(item.get_closest_marker, ("slow", "hub"))):
         item.add_marker("project")
 

@@ -25,6 +25,7 @@ def test_threads_share_a_pipeline(make_nlp):
         np.testing.assert_allclose(values, expected[text], atol=1e-5)
 
 
+@pytest.mark.cpu
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")
 def test_two_processes(make_nlp):
     """With two threads in the parent, as users have: workers must not wait for threads that are not there."""

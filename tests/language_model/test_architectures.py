@@ -109,6 +109,7 @@ def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
     assert {*seen} == {"float32"} and model.loaded.forward.precision == "bfloat16" and not model.load().rows.pads
 
 
+@pytest.mark.cpu
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")))
     model.load()

@@ -63,6 +63,7 @@ def test_products_are_those_of_pytorch():
     assert found is not expected and torch.equal(model(x), expected)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("architecture", ["bert", "modernbert", "deberta-v2"])
 def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
     found = {}

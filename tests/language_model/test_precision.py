@@ -64,6 +64,7 @@ def test_a_model_that_is_moved_once_it_was_tried_keeps_its_weights_in_half_preci
     assert loaded.forward.precision == "bfloat16"
 
 
+@pytest.mark.cpu
 @pytest.mark.filterwarnings("ignore:bfloat16")
 def test_rounded_weights_are_saved_as_they_are_on_file(model_folder, tmp_path):
     """As a GPU is given them; here they stay on the CPU."""
@@ -147,6 +148,7 @@ def test_what_a_cpu_does_not_have_is_refused(model_folder, precision):
         MaskedLanguageModel(str(model_folder("bert")), precision=precision).load()
 
 
+@pytest.mark.cpu
 def test_mixed_precision_is_bfloat16(model_folder):
     model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
     assert model.precision == "bfloat16"
