@@ -9,14 +9,14 @@ from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import OF_TOKENS, SEPARATOR, argument_options, file_options, pipeline_options
+from .options import OF_TOKENS, SEPARATOR, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
-@argument_options("columns", read_choices, "context", "options", "label", "labels", "after", "reading")
-@argument_options("sharing", choices, "shared_pieces")
+@options_from("columns", read_choices, "context", "options", "label", "labels", "after", "reading")
+@options_from("sharing", choices, "shared_pieces")
 def choices_cli(
     path: Annotated[
         str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")

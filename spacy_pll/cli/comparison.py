@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 import typer
 from spacy.language import Language
@@ -21,11 +21,11 @@ from ..evaluation.suites import Measure, Suite, check_rows, check_suite, fake_sc
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, at_least
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
-from .options import BatchSize, Force, Plot, Processes, fields_of, one_of, options_in_place, several
+from .options import BatchSize, Force, Plot, Processes, one_of, options_from
 from .terminal import check_picture, check_resume, check_table, draw, is_of, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
@@ -38,21 +38,43 @@ PerPiece = Annotated[
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is compared on which items, and what is written."""
+    """What is compared on which items, and what is written.
+
+    scorers (Sequence[str]): In place of --model, and once for each of several scorers to compare: a model, with
+        settings of its own after commas, as for `pll agree`. Other options, such as --metrics, are for all. NAME=
+        before it names the scorer in the results: margin0=builtin,mask_margin=0.
+    revisions (Sequence[str]): In place of --revision: those of several checkpoints of the model, to compare them in
+        this order. --plot then draws curves.
+    by (Sequence[str]): Columns to group by, separated by commas: conditions. The groups of several are crossed, too.
+        Empty: those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are
+        there.
+    sample (Optional[int]): Use at most this many of each of the smallest groups, the same in each run.
+    output (Optional[Path]): Also write the results to FILE.json or FILE.csv.
+    items (Optional[Path]): Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv
+        or FILE.parquet: its columns, and its scores.
+    resume (bool): Continue an interrupted run: what was scored is kept beside --output, or else --items.
+    """
 
     scorers: Sequence[str] = ()
     revisions: Sequence[str] = ()
     by: Sequence[str] = ()
-    per_piece: bool = False
-    ties: Ties = "share"
-    sample: int | None = None
+    per_piece: PerPiece = False
+    ties: Annotated[
+        Ties,
+        typer.Option(
+            help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the "
+            "equal options is right.",
+            **one_of("share", "first"),
+        ),
+    ] = "share"
+    sample: int | None = at_least(1)
     output: Path | None = None
     items: Path | None = None
-    plot: Path | None = None
+    plot: Plot = None
     resume: bool = False
-    force: bool = False
-    batch_size: int = BATCH_SIZE
-    n_process: int = 1
+    force: Force = False
+    batch_size: BatchSize = BATCH_SIZE
+    n_process: Processes = 1
 
     def check_outputs(self, predictions: Path | None = None) -> None:
         """RAISES (ValueError): A file cannot be written."""
@@ -157,42 +179,13 @@ def _flat(group: Any, **row: Any) -> dict[str, Any]:
     return {**row, **({f"by_{k}": v for k, v in group.items()} if isinstance(group, dict) else {"group": group})}
 
 
-OPTIONS: dict[str, Any] = {
-    "scorers": typer.Option(
-        "--scorer",
-        help="In place of --model, and once for each of several scorers to compare: a model, with settings of its own "
-        "after commas, as for `pll agree`. Other options, such as --metrics, are for all. NAME= before it names the "
-        "scorer in the results: margin0=builtin,mask_margin=0.",
-    ),
-    "revisions": several(
-        "In place of --revision: those of several checkpoints of the model, to compare them in this order. --plot then "
-        "draws curves."
-    ),
-    "by": several(
-        "Columns to group by, separated by commas: conditions. The groups of several are crossed, too. [default: "
-        "those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are there]"
-    ),
-    "per_piece": get_args(PerPiece)[1],
-    "ties": typer.Option(
-        help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal "
-        "options is right.",
-        **one_of("share", "first"),
-    ),
-    "sample": typer.Option(min=1, help="Use at most this many of each of the smallest groups, the same in each run."),
-    "output": typer.Option("--output", "-o", help="Also write the results to FILE.json or FILE.csv."),
-    "items": typer.Option(
-        help="Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv or "
-        "FILE.parquet: its columns, and its scores."
-    ),
-    "plot": get_args(Plot)[1],
-    "resume": typer.Option(
-        "--resume", help="Continue an interrupted run: what was scored is kept beside --output, or else --items."
-    ),
-    "force": get_args(Force)[1],
-    "batch_size": get_args(BatchSize)[1],
-    "n_process": get_args(Processes)[1],
-}
-evaluation_options = options_in_place("evaluation", *fields_of(Evaluation), OPTIONS, Evaluation)
+evaluation_options = options_from(
+    "evaluation",
+    Evaluation,
+    make=Evaluation,
+    scorers={"param_decls": ["--scorer"], "metavar": None, "callback": None},
+    output={"param_decls": ["--output", "-o"]},
+)
 
 
 class LoadedScorers(Mapping[str, Language]):

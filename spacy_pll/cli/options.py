@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -15,7 +14,7 @@ from ..corpus.readers import READERS
 from ..corpus.records import FileOptions
 from ..errors import spell
 from ..pipelines import SETTINGS, PipelineSettings
-from ..settings import ScoringSettings, choices_of, describe_settings
+from ..settings import BATCH_SIZE, ScoringSettings, choices_of, describe_settings
 from .terminal import PICTURES
 
 Command = Callable[..., Any]
@@ -115,102 +114,41 @@ def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Co
 
     without (Collection[str]): Options that the command does not have.
     """
-    types, defaults = fields_of(PipelineSettings)
-    of_scoring, _ = fields_of(ScoringSettings)  # what is not given is as a saved pipeline has it
-    types |= {"model": str | None, **{name: type_ | None for name, type_ in of_scoring.items()}}
-    options = {**described_options(PipelineSettings), **described_options(ScoringSettings)}
-    options = {name: option for name, option in options.items() if name in SETTINGS and name not in without}
-    return options_in_place("settings", types, {**defaults, **dict.fromkeys(of_scoring)}, options, _make_settings)
-
-
-def argument_options(
-    place: str, source: Any, *names: str, note: str = "", make: Callable[..., Any] = dict, **more: dict[str, Any]
-) -> Callable[[Command], Command]:
-    """Give a command the options for arguments of a function, or fields of a dataclass, in place of its parameter
-    `place`: see `described_options` and `options_in_place`.
-    """
-    return options_in_place(place, *fields_of(source), described_options(source, names, note, more), make)
-
-
-def described_options(
-    source: Any, names: Collection[str] = (), note: str = "", more: Mapping[str, dict[str, Any]] = MappingProxyType({})
-) -> dict[str, Any]:
-    """Options for the fields of a dataclass, or the parameters of a function, with what its docstring says as help.
-
-    names (Collection[str]): Some of them. Empty: all.
-    note (str): What the help begins with.
-    more (Mapping[str, Dict[str, Any]]): What options have besides.
-    """
-    (types, defaults), texts, options = fields_of(source), describe_settings(source), {}
-    limits = {one.name: one.metadata for one in fields(source)} if is_dataclass(source) else {}
-
-    def option_of(name: str, value: object) -> str | None:
-        option = "--" + name.replace("_", "-")
-        return None if name not in {*SETTINGS, *names} else option if value is ... else f"{option} {value}"
-
-    for name in names or texts:
-        text, default = f"{note}{texts[name]}", defaults[name]
-        own = {**MORE.get(name, {}), **limits.get(name, {}), **more.get(name, {})}
-        if choices := choices_of(types[name]):
-            own |= one_of(*choices)
-        if "Sequence" in str(types[name]):
-            own = {"metavar": "NAME,NAME,...", "callback": split, **own}
-        if default is False and source is not ScoringSettings:  # whose settings of a saved pipeline can be taken back
-            own["param_decls"] = [f"--{name.replace('_', '-')}"]
-        if default is None or default == ():
-            text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
-        elif default is not False:
-            text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
-        options[name] = setting(spell(text, option_of), *own.pop("param_decls", ()), **own)
-    return options
+    names = [name for name in SETTINGS if name not in without]
+    return options_from("settings", (PipelineSettings, ScoringSettings), *names, make=_make_settings)
 
 
 def _make_settings(**values: Any) -> PipelineSettings:
     return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
 
 
-def fields_of(settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The types and the defaults of the fields of a dataclass, or of the parameters of a function."""
-    if is_dataclass(settings):
-        return get_type_hints(settings), {one.name: one.default for one in fields(settings)}
-    parameters = inspect.signature(settings).parameters
-    return {name: one.annotation for name, one in parameters.items()}, {n: one.default for n, one in parameters.items()}
-
-
-def options_in_place(
-    place: str,
-    types: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    options: Mapping[str, Any],
-    make: Callable[..., Any],
+def options_from(
+    place: str, source: Any, *names: str, note: str = "", make: Callable[..., Any] = dict, **more: dict[str, Any]
 ) -> Callable[[Command], Command]:
     """Give a command options in place of one of its parameters.
 
     place (str): The parameter.
-    types, defaults (Mapping[str, Any]): Of the options, by name.
-    options (Mapping[str, Any]): A `typer.Option` for each.
-    make (Callable[..., Any]): What the command gets is made from the values, which are given by name.
+    source (Any): A dataclass, or several, for whose fields the options are, or a function, for whose parameters.
+    names (str): Some of them. None: all for which there is an option.
+    note (str): What the help of options begins with.
+    make (Callable[..., Any]): What the command gets is made from the values, which are given by name. Those of options
+        that take several are left out if there is none.
+    more (Dict[str, Any]): What options have besides, by name, or another note.
     """
-    lists = [name for name in options if "Sequence" in str(types[name])]
-    types = {**types, **{name: str | None for name, type_ in types.items() if choices_of(type_)}}
-    types, defaults = {**types, **dict.fromkeys(lists, list[str])}, {**defaults, **dict.fromkeys(lists, ())}
-    shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=Annotated[types[name], option]
-        )
-        for name, option in options.items()
-    ]
+    sources = source if isinstance(source, tuple) else (source,)
+    options = [option for one in sources for option in described_options(one, names, note, more)]
 
     def decorate(command: Command) -> Command:
-        parameters = []
+        parameters = list[inspect.Parameter]()
         for parameter in inspect.signature(command).parameters.values():
-            parameters += shared if parameter.name == place else [parameter]
+            parameters += options if parameter.name == place else [parameter]
         # Typer calls commands by keyword, so an option may stand before an argument.
         parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
-            chosen = {option.name: values.pop(option.name) for option in shared}
+            chosen = {option.name: values.pop(option.name) for option in options}
+            lists = [option.name for option in options if option.default == ()]
             given = {name: value for name, value in chosen.items() if name not in lists or value}
             return command(**{place: make(**given)}, **values)
 
@@ -221,6 +159,61 @@ def options_in_place(
     return decorate
 
 
-FILES = described_options(FileOptions)
+def described_options(
+    source: Any, names: Collection[str], note: str, more: Mapping[str, dict[str, Any]]
+) -> list[inspect.Parameter]:
+    """The options for a dataclass or a function, as parameters of a command: the one that a type is annotated with; or
+    its help is what the docstring says.
+    """
+    texts, limits, found = describe_settings(source), dict[str, Mapping[str, Any]](), list[inspect.Parameter]()
+    if is_dataclass(source):
+        types, own_fields = get_type_hints(source, include_extras=True), fields(source)
+        defaults, limits = ({one.name: getattr(one, of) for one in own_fields} for of in ("default", "metadata"))
+    else:
+        parameters = inspect.signature(source).parameters
+        types, defaults = ({n: getattr(p, of) for n, p in parameters.items()} for of in ("annotation", "default"))
+
+    def option_of(name: str, value: object) -> str | None:
+        option = "--" + name.replace("_", "-")
+        return None if name not in {*SETTINGS, *names} else option if value is ... else f"{option} {value}"
+
+    has_option = [name for name, type_ in types.items() if name in texts or get_origin(type_) is Annotated]
+    for name in filter(has_option.__contains__, names or has_option):
+        type_, default = types[name], defaults[name]
+        if get_origin(type_) is Annotated:
+            type_, option = get_args(type_)
+        else:
+            own = {"note": note, **MORE.get(name, {}), **limits.get(name, {}), **more.get(name, {})}
+            text = own.pop("note") + texts[name]
+            if choices := choices_of(type_):
+                own |= one_of(*choices)
+            if "Sequence" in str(type_):
+                own = {"metavar": "NAME,NAME,...", "callback": split, **own}
+            if default is False and source is not ScoringSettings:
+                own["param_decls"] = [f"--{name.replace('_', '-')}"]
+            if default is None or default == ():
+                text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
+            elif default is not False:
+                text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
+            option = setting(spell(text, option_of), *own.pop("param_decls", ()), **own)
+        if source is ScoringSettings:  # what is not given is as a saved pipeline has it, and False may be given
+            type_, default = type_ | None, None
+        if "Sequence" in str(type_):
+            type_, default = list[str], ()
+        elif choices_of(type_) or type_ is Any:
+            type_ = str | None
+        kind = inspect.Parameter.KEYWORD_ONLY
+        found.append(inspect.Parameter(name, kind, default=default, annotation=Annotated[type_, option]))
+    return found
+
+
 # Gives a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary.
-file_options = argument_options("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)
+file_options = options_from("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)
+
+
+def _work(batch_size: BatchSize = BATCH_SIZE, n_process: Processes = 1) -> dict[str, Any]:
+    return {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
+
+
+# Gives a command the options for `Work` in place of its parameter `work`, which has its values by name.
+work_options = options_from("work", _work, make=_work)

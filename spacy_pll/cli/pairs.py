@@ -8,13 +8,13 @@ from ..evaluation.minimal_pairs import PairSuite
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import COLUMN_AND_VALUE, OF_TOKENS, argument_options, file_options, pipeline_options
+from .options import COLUMN_AND_VALUE, OF_TOKENS, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
-@argument_options("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
+@options_from("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
 def pairs_cli(
     path: Annotated[
         str,

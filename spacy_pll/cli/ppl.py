@@ -23,13 +23,12 @@ from ..errors import InputError, no_column
 from ..evaluation.perplexity import Perplexity, measure_perplexity, measure_windows, perplexity
 from ..files import check_output, files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores
 from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
-from .options import INPUT_HELP, OF_TOKENS, argument_options, file_options, pipeline_options, setting
+from .options import INPUT_HELP, OF_TOKENS, file_options, options_from, pipeline_options, setting, work_options
 from .terminal import check_resume, check_table, is_of, save, say
 
 UNIT_TITLES = {
@@ -42,7 +41,8 @@ UNIT_TITLES = {
 
 @pipeline_options(without=OF_TOKENS)
 @file_options
-@argument_options("bound", perplexity, "n_passes", "seed")
+@work_options
+@options_from("bound", perplexity, "n_passes", "seed")
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
@@ -66,8 +66,7 @@ def ppl_cli(
     ] = None,
     resume: options.Resume = False,
     force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    work: dict[str, Any],
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
 
@@ -89,15 +88,15 @@ def ppl_cli(
         raise InputError("--resume needs an INPUT that can be read again, not -.")
     kept = KeptScores(None if is_stream else output, resume, force, (output,))
     nlp = make_pipeline(settings)
-    work, about = Work(batch_size, n_process, show_progress=True), {"path": path, **describe_scorer(nlp, settings)}
-    run = {"batch_size": batch_size, "windows": windows, "by": by, **bound, **how}
+    about = {"path": path, **describe_scorer(nlp, settings)}
+    run = {"batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
     with catch_warnings():
         simplefilter("ignore")  # of files that are not read, which comes when the others are
         files = None if is_stream else files_digest(list_files(path))
     kept.about = {**about, "run": run, "files": files}
     with kept.until_done():
         if windows is not None:
-            rows = _windows(nlp, path, column, how, windows, by, work, kept)
+            rows = _windows(nlp, path, column, how, windows, by, Work(**work), kept)
             say(windows_table(rows, by or "doc"))
             save(output, write_table, rows)
             return
@@ -106,7 +105,7 @@ def ppl_cli(
             if not output:  # or else they are read once more to know them
                 check_records(path, column, nlp.vocab, **how)
             texts = _Texts(path, column, nlp.vocab, how)
-        result = measure_perplexity(nlp, texts, work, kept=kept, **bound)
+        result = measure_perplexity(nlp, texts, Work(**work), kept=kept, **bound)
         if not result.pieces:
             kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")

@@ -12,18 +12,18 @@ from ..corpus.readers import check_records, read_texts
 from ..corpus.records import STANDARD_STREAM
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
-from ..settings import BATCH_SIZE
 from ..stream.workers import score_docs
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..visualize.text import approximation
 from . import options
-from .options import INPUT_HELP, file_options, pipeline_options
+from .options import INPUT_HELP, file_options, pipeline_options, work_options
 from .terminal import save
 
 
 @pipeline_options(without=("keep_pieces",))
 @file_options
+@work_options
 def render_cli(
     input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
     output: Annotated[Path, typer.Argument(help="The page to write, an .html file.")],
@@ -32,8 +32,7 @@ def render_cli(
     *,
     how: dict[str, Any],
     vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    work: dict[str, Any],
     force: options.Force = False,
 ) -> None:
     """Write a web page with the tokens of a corpus coloured by score.
@@ -58,5 +57,5 @@ def render_cli(
     texts: Iterable[Text] = read_texts(input, column, nlp.vocab, fields, **how)
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
-    with closing(score_docs(nlp, texts, batch_size, n_process, True)) as docs:
+    with closing(score_docs(nlp, texts, **work)) as docs:
         save(output, write_text, page_parts(docs, view, title, about, fields))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..corpus.records import FileOptions
 from ..errors import InputError
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..evaluation.rescoring import (
@@ -22,13 +23,12 @@ from ..evaluation.rescoring import (
 )
 from ..files import check_output, to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from . import options
 from .comparison import PerPiece
-from .options import OF_TOKENS, argument_options, pipeline_options
+from .options import OF_TOKENS, options_from, pipeline_options, work_options
 from .terminal import check_resume, is_of, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -50,7 +50,9 @@ def parse_grid(value: str) -> list[float]:
 
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
-@argument_options("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
+@options_from("encoding", FileOptions, "encoding", make=lambda encoding: encoding)
+@work_options
+@options_from("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
 def rescore_cli(
     path: Annotated[
         str,
@@ -87,14 +89,13 @@ def rescore_cli(
     reading: dict[str, Any],
     dev_references: Annotated[str | None, typer.Option(help="The same for --dev.")] = None,
     per_piece: PerPiece = False,
-    encoding: Annotated[str, options.FILES["encoding"]] = "utf-8",
+    encoding: str,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
     ] = None,
     resume: options.Resume = False,
     force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    work: dict[str, Any],
 ) -> None:
     """Rerank n-best lists with the PLL.
 
@@ -141,10 +142,9 @@ def rescore_cli(
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
     of_weights |= {"costs": reading["costs"]}
     rows = digest_of(nbest.row for nbest in (*dev_lists, *lists))
-    kept.about = {**describe_scorer(nlp, settings), "batch_size": batch_size, **of_weights, "lists": rows}
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, "lists": rows}
     with kept.until_done():
-        work = Work(batch_size, n_process, show_progress=True)
-        scores = score_hypotheses(nlp, (*dev_lists, *lists), work, kept=kept)
+        scores = score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
         lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
             weight, word_weight = tuned_weights(dev, with_reference(dev_lists), grids)

@@ -15,46 +15,34 @@ from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
-from ..settings import BATCH_SIZE
 from ..tables.rows import Level
 from ..tables.words import WordTable
 from . import options
 from .options import (
     INPUT_HELP,
-    argument_options,
-    described_options,
-    fields_of,
+    file_options,
     one_of,
-    options_in_place,
+    options_from,
     pipeline_options,
     setting,
     several,
+    work_options,
 )
 from .terminal import check_resume, duration, report, until_closed
 
 FOR_WORDS = "For --table words. "
-OF_INPUT: dict[str, Any] = {
-    **options.FILES,
-    **described_options(Input, ["file_format"]),
-    **described_options(Input, ["context_column", "after_column", "marked"], FOR_WORDS),
-    "separator": options.SEPARATOR,
-}
-OF_OUTPUT: dict[str, Any] = {
-    "normalise": several(
-        "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
-        f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
-    ),
-    "unigrams": setting(
-        f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in model]"
-    ),
-}
 
 
 @pipeline_options()
-@argument_options("words_table", WordTable, note=FOR_WORDS, make=WordTable)
-@options_in_place("of_input", *fields_of(Input), OF_INPUT, dict)
-@options_in_place("of_output", *fields_of(Run), OF_OUTPUT, dict)
-@argument_options("of_scoring", Scoring, "max_length", "shared_pieces", "skip_errors")
+@options_from("words_table", WordTable, note=FOR_WORDS, make=WordTable)
+@file_options
+@options_from(
+    *("of_input", Input, "file_format", "context_column", "after_column", "marked"),
+    note=FOR_WORDS,
+    file_format={"note": ""},
+)
+@work_options
+@options_from("of_scoring", Scoring, "max_length", "shared_pieces", "skip_errors")
 def score_cli(
     input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
     output_path: Annotated[
@@ -68,8 +56,23 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: options.Column = "text",
+    how: dict[str, Any],
     of_input: dict[str, Any],
-    of_output: dict[str, Any],
+    separator: Annotated[str, options.SEPARATOR] = " ",
+    normalise: Annotated[
+        list[str],
+        several(
+            "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
+            f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
+        ),
+    ] = [],  # noqa: B006
+    unigrams: Annotated[
+        str | None,
+        setting(
+            f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in "
+            "model]"
+        ),
+    ] = None,
     of_scoring: dict[str, Any],
     tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
     table: Annotated[
@@ -83,8 +86,7 @@ def score_cli(
         ),
     ] = "texts",
     words_table: WordTable,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    work: dict[str, Any],
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: options.Force = False,
 ) -> None:
@@ -99,11 +101,12 @@ def score_cli(
     if tokens and table == "words":
         raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
-        Input(input_path, column, **of_input),
-        Scoring(settings, batch_size, n_process, show_progress=True, **of_scoring),
+        Input(input_path, column, separator=separator, **how, **of_input),
+        Scoring(settings, **work, **of_scoring),
         cast(Level, "tokens" if tokens else table),
         words_table,
-        **of_output,
+        normalise,
+        unigrams,
     )
     output = str(output_path)
     _check_options(run, output, resume)

@@ -9,13 +9,13 @@ from ..evaluation.acceptability import read_acceptability
 from ..evaluation.suite_readers import read_suite
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import COLUMN_AND_VALUE, OF_TOKENS, argument_options, file_options, pipeline_options
+from .options import COLUMN_AND_VALUE, OF_TOKENS, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
-@argument_options("acceptability", read_acceptability, "sentence", "label", "threshold", label=COLUMN_AND_VALUE)
+@options_from("acceptability", read_acceptability, "sentence", "label", "threshold", label=COLUMN_AND_VALUE)
 def suite_cli(
     path: Annotated[str, typer.Argument(help="The file of the suite, or a folder of such files.")],
     settings: PipelineSettings,

@@ -12,20 +12,18 @@ from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
 from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores
 from ..stream.workers import Work
 from ..tables.word_rows import score_rows, score_words, texts_of_rows
 from ..tables.words import WordTable
 from . import options
-from .options import described_options, fields_of, file_options, options_in_place, pipeline_options
+from .options import file_options, options_from, pipeline_options, work_options
 from .terminal import check_resume, check_table, is_of, report
-
-OF_WORDS = described_options(score_words, ["word", "by", "space_after", "base", "lags", "log_frequency"])
 
 
 @pipeline_options(without=("alternatives", "keep_pieces", "words", "targets", "units"))
-@options_in_place("of_words", *fields_of(score_words), OF_WORDS, dict)
+@options_from("of_words", score_words, "word", "by", "space_after", "base", "lags", "log_frequency")
+@work_options
 @file_options
 def words_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"A table ({', '.join(ROW_READERS)}).")],
@@ -33,10 +31,10 @@ def words_cli(
     settings: PipelineSettings,
     of_words: dict[str, Any],
     how: dict[str, Any],
+    *,
     resume: options.Resume = False,
     force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
-    n_process: options.Processes = 1,
+    work: dict[str, Any],
 ) -> None:
     """Score a table that has one word in each row.
 
@@ -56,10 +54,10 @@ def words_cli(
     source = {"rows": len(rows), "texts": len(lengths), "digest": file_digest(Path(path))}
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
     of_words = {**of_words, "log_frequency": known}
-    used = {**of_words, "batch_size": batch_size, **how, "wordfreq": version("wordfreq") if known else None}
+    used = {**of_words, "batch_size": work["batch_size"], **how, "wordfreq": version("wordfreq") if known else None}
     kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings)}
     with kept.until_done():
-        found, _ = score_rows(rows, nlp, Work(batch_size, n_process, show_progress=True), kept, **of_words)
+        found, _ = score_rows(rows, nlp, Work(**work), kept, **of_words)
         write_table(output, [{**row, **values} for row, values in zip(rows, found)])
     report(f"Wrote {output}: {_summary(lengths)}.")
 

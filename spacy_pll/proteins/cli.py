@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from ..cli import options
-from ..cli.options import OF_TOKENS, argument_options, file_options, pipeline_options
+from ..cli.options import OF_TOKENS, file_options, options_from, pipeline_options
 from ..cli.terminal import TABLES, check_picture, check_resume, check_table, draw, is_of, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
@@ -27,8 +27,8 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 
 @pipeline_options(without=(*OF_TOKENS, *OF_TEXTS))
 @file_options
-@argument_options("reading", read_variants, "column")
-@argument_options("options_of_variants", variants, "method", "others", "offset", "u_as_t")
+@options_from("reading", read_variants, "column")
+@options_from("options_of_variants", variants, "method", "others", "offset", "u_as_t")
 def variants_cli(
     settings: PipelineSettings,
     path: Annotated[
