@@ -1,14 +1,13 @@
 """`pll agree SCORER_A SCORER_B CORPUS`: how well two scorers agree."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from spacy.language import Language
-from spacy.tokens import Doc
 
 from ..corpus.readers import list_files, read_texts
 from ..corpus.records import STANDARD_STREAM
@@ -18,35 +17,66 @@ from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_setting
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from . import options
-from .options import file_options, pipeline_options
+from .options import file_options, options_from, pipeline_options
 from .terminal import Stoppable, save, say
 
 SCORER = (
     "A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
     "builtin,mask_margin=1 or bert-base-cased,precision=bfloat16."
 )
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")]
 # Options for all scorers. The other settings of a scorer follow its name.
 COMMON = ("lang", "gpu_id", "threads")
-common_options = pipeline_options(without=[name for name in SETTINGS if name not in COMMON])
 
 
-@common_options
+@pipeline_options(without=[name for name in SETTINGS if name not in COMMON])
 @file_options
+def _compare(
+    command: str,
+    scorers: Sequence[str],
+    n_scorers: int,
+    compare: Callable[..., Any],
+    tables: Callable[[Any], str],
+    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
+    column: options.Column = "text",
+    *,
+    how: dict[str, Any],
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
+    settings: PipelineSettings,
+    output: options.Output = None,
+    force: options.Force = False,
+    batch_size: options.BatchSize = BATCH_SIZE,
+) -> None:
+    """Load scorers, have texts compared under them, print tables of the result, and write it if that is asked for."""
+    check_order(command, scorers, corpus)
+    if len(scorers) != n_scorers:
+        raise ValueError(
+            f"Give two scorers before the corpus. They are: {', '.join(scorers)}. `pll margins` compares one scorer "
+            "with its own exact scores."
+        )
+    check_output(output, (".json",), force)
+    if corpus != STANDARD_STREAM:
+        list_files(corpus)  # fails before a model is loaded
+    common = {name: getattr(settings, name) for name in COMMON}
+    nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
+    texts = list(islice(read_texts(corpus, column, nlps[0].vocab, **how), limit))
+    with Stoppable(texts) as used:
+        result = compare(*nlps, used, batch_size=batch_size, show_progress=True)
+        say(tables(result))
+    save(output, write_json, {"corpus": corpus, **asdict(result)})
+
+
+# Gives a command the texts and what else `pll agree` and `pll margins` have in common, in place of its parameter
+# `compare`, a function that does the rest.
+comparison_options = options_from("compare", _compare, make=partial(partial, _compare))
+
+
+@comparison_options
 def agree_cli(
     scorers: Annotated[
         list[str],
         typer.Argument(metavar="SCORER_A SCORER_B", help=f"{SCORER} The settings are: {', '.join([*SETTINGS][1:])}."),
     ],
-    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
-    column: options.Column = "text",
-    *,
-    how: dict[str, Any],
-    limit: Limit = None,
-    settings: PipelineSettings,
-    output: options.Output = None,
-    force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
+    compare: Callable[..., None],
 ) -> None:
     """Compare the scores of two scorers on the same texts.
 
@@ -54,19 +84,8 @@ def agree_cli(
     are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
     that differ most, and the time that each scorer took. If it is stopped, they are those of the texts until then.
     """
-    check_order("agree", scorers, corpus)
-    if len(scorers) != 2:
-        raise ValueError(
-            f"Give two scorers before the corpus. They are: {', '.join(scorers)}. `pll margins` compares one scorer "
-            "with its own exact scores."
-        )
-    check_output(output, (".json",), force)
-    (first, second), texts = load_scorers_and_texts(scorers, corpus, column, how, limit, settings)
-    with Stoppable(texts) as used:
-        labels = scorers[0], scorers[1]
-        result = agree(first, second, used, labels=labels, batch_size=batch_size, show_progress=True)
-        say(agreement_tables(result))
-    save(output, write_json, {"corpus": corpus, **asdict(result)})
+    run = partial(agree, labels=(scorers[0], scorers[-1]))
+    compare(command="agree", scorers=scorers, n_scorers=2, compare=run, tables=agreement_tables)
 
 
 def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
@@ -78,22 +97,6 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
             f"The scorers come first, and the texts last: pll {command} {in_order}. There is no file or folder "
             f"{corpus!r}."
         )
-
-
-def load_scorers_and_texts(
-    scorers: Sequence[str],
-    corpus: str,
-    column: str,
-    how: dict[str, Any],
-    limit: int | None,
-    settings: PipelineSettings,
-) -> tuple[list[Language], list[str | Doc]]:
-    """The pipelines of some scorers, and the texts. settings (PipelineSettings): What is `COMMON` to all scorers."""
-    if corpus != STANDARD_STREAM:
-        list_files(corpus)  # fails before a model is loaded
-    common = {name: getattr(settings, name) for name in COMMON}
-    nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
-    return nlps, list(islice(read_texts(corpus, column, nlps[0].vocab, **how), limit))
 
 
 def agreement_tables(result: Agreement) -> str:

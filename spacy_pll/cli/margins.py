@@ -1,26 +1,20 @@
 """`pll margins SCORER CORPUS`: how close the scores with margins are to the exact ones."""
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from ..evaluation.margins import AT_LEAST, MARGINS, MarginAgreement, compare_margins
-from ..files import check_output, write_json
-from ..pipelines import PipelineSettings
-from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from . import options
-from .agree import SCORER, Limit, cells, check_order, common_options, load_scorers_and_texts
-from .options import file_options, parse_numbers, several
-from .terminal import Stoppable, save, say
+from .agree import SCORER, cells, comparison_options
+from .options import parse_numbers, several
 
 
-@common_options
-@file_options
+@comparison_options
 def margins_cli(
     scorer: Annotated[str, typer.Argument(help=f"{SCORER} The settings are those of `pll agree`.")],
-    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
     margins: Annotated[
         list[str],
         several(
@@ -33,14 +27,8 @@ def margins_cli(
         float,
         typer.Option(min=0, max=1, help="What is close enough: the correlation with the exact scores, by word."),
     ] = AT_LEAST,
-    column: options.Column = "text",
     *,
-    how: dict[str, Any],
-    limit: Limit = None,
-    settings: PipelineSettings,
-    output: options.Output = None,
-    force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
+    compare: Callable[..., None],
 ) -> None:
     """Choose a margin: how close its scores are to the exact ones.
 
@@ -48,16 +36,11 @@ def margins_cli(
     the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the
     results are those of the texts until then.
     """
-    check_order("margins", [scorer], corpus)
     tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
     if not any(tried):
         tried = [*MARGINS], []
-    check_output(output, (".json",), force)
-    (nlp,), texts = load_scorers_and_texts([scorer], corpus, column, how, limit, settings)
-    with Stoppable(texts) as used:
-        result = compare_margins(nlp, used, *tried, at_least=at_least, batch_size=batch_size, show_progress=True)
-        say(margin_tables(result))
-    save(output, write_json, {"corpus": corpus, **asdict(result)})
+    run = partial(compare_margins, margins=tried[0], spacings=tried[1], at_least=at_least)
+    compare(command="margins", scorers=[scorer], n_scorers=1, compare=run, tables=margin_tables)
 
 
 def margin_tables(result: MarginAgreement) -> str:

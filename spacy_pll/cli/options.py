@@ -147,7 +147,7 @@ def options_from(
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
-            chosen = {option.name: values.pop(option.name) for option in options}
+            chosen = {option.name: values.pop(option.name, option.default) for option in options}
             lists = [option.name for option in options if option.default == ()]
             given = {name: value for name, value in chosen.items() if name not in lists or value}
             return command(**{place: make(**given)}, **values)
