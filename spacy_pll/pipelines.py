@@ -20,6 +20,7 @@ from .component import PLLScorer, get_scorer
 from .errors import PLLError, similar
 from .files import file_digest, files_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
+from .language_model.protocol import LanguageModel
 from .prediction import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of
 from .user_code import import_code
@@ -160,7 +161,11 @@ def make_pipeline(
     ```
     """
     start = model if isinstance(model, PipelineSettings) else PipelineSettings(model)
-    chosen = start.changed(metrics=metrics, **settings)
+    return assemble_pipeline(start.changed(metrics=metrics, **settings))
+
+
+def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = None) -> Language:
+    """See `make_pipeline`. model (Optional[LanguageModel]): The one that the settings name, if it is loaded already."""
     if chosen.gpu_id >= 0:
         spacy.require_gpu(chosen.gpu_id)
     if chosen.threads:
@@ -182,7 +187,10 @@ def make_pipeline(
         )
     else:
         nlp = _make_new(chosen)
-    get_scorer(nlp).initialize()
+    scorer = get_scorer(nlp)
+    if model is not None:
+        scorer.model = model
+    scorer.initialize()
     return nlp
 
 

@@ -20,7 +20,7 @@ from ..evaluation.preferences import Correlation
 from ..evaluation.suites import Measure, Suite, check_rows, check_suite, fake_scores, score_texts
 from ..files import check_output, write_json
 from ..language_model import BUILTIN_NAME
-from ..pipelines import PipelineSettings, describe_scorer, make_pipeline, parse_settings
+from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
 from ..settings import BATCH_SIZE, at_least
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
@@ -189,7 +189,8 @@ evaluation_options = options_from(
 
 
 class LoadedScorers(Mapping[str, Language]):
-    """The pipelines to compare, by name. Each is loaded when it is taken, and only the last one is kept in memory.
+    """The pipelines to compare, by name. Each is loaded when it is taken, and only the last one is kept in memory. The
+    next one has its model, if they differ in how texts are scored alone.
 
     check (Callable[[PLLScorer], None]): Raises an error if one of them cannot be used.
     """
@@ -207,8 +208,11 @@ class LoadedScorers(Mapping[str, Language]):
 
     def __getitem__(self, name: str) -> Language:
         if self._kept is None or self._kept[0] != name:
+            given, model = self.settings[name], None
+            if self._kept and _model_of(given) == _model_of(self.settings[self._kept[0]]):
+                model = get_scorer(self._kept[1]).model
             self._kept = None
-            self._kept = name, make_pipeline(self.settings[name])
+            self._kept = name, assemble_pipeline(given, model)
         return self._kept[1]
 
     def __iter__(self) -> Iterator[str]:
@@ -221,6 +225,12 @@ class LoadedScorers(Mapping[str, Language]):
     def compared(self) -> Language | Mapping[str, Language]:
         """One pipeline, whose metrics are compared, or several by name."""
         return self if len(self) > 1 else next(iter(self.values()))
+
+
+def _model_of(settings: PipelineSettings) -> object:
+    """What the model depends on; a saved pipeline always has its own."""
+    is_saved = settings.model and pipeline_config(settings.model)
+    return object() if is_saved else settings.changed(attr=None, spans=None, scoring={})
 
 
 def load_scorers(

@@ -10,7 +10,8 @@ import pytest
 from spacy_pll.cli.comparison import load_scorers
 from spacy_pll.evaluation.items import sample_items
 from spacy_pll.evaluation.pair_readers import read_pairs
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.language_model.base import TransformerLanguageModel
+from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import data_folder, write_jsonl
 from .conftest import run
@@ -363,7 +364,8 @@ def test_only_one_of_the_compared_models_is_in_memory(model_folder, monkeypatch)
     folders = {name: str(model_folder(name)) for name in ("bert", "electra", "roberta")}
     scorers = load_scorers([f"{name}={folder}" for name, folder in folders.items()], [], PipelineSettings())
     loaded, made = [], []
-    monkeypatch.setattr("spacy_pll.cli.comparison.make_pipeline", lambda one: made.append(one) or make_pipeline(one))
+    load = TransformerLanguageModel._load
+    monkeypatch.setattr(TransformerLanguageModel, "_load", lambda self, *how: made.append(how) or load(self, *how))
     for name, nlp in scorers.compared.items():
         assert scorers[name] is nlp and nlp.get_pipe("pll").model.name == folders[name]
         loaded.append(weakref.ref(nlp.get_pipe("pll").model))
@@ -371,6 +373,31 @@ def test_only_one_of_the_compared_models_is_in_memory(model_folder, monkeypatch)
     gc.collect()
     assert [model() is None for model in loaded] == [True, True, False] and len(made) == 2  # the first one was there
     assert [record["scorer"] for record in scorers.records] == list(folders)
+
+
+def read(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_scorers_that_differ_in_settings_alone_have_one_model_which_is_loaded_once(
+    blimp, tmp_path, model_folder, monkeypatch
+):
+    bert, electra, loaded = model_folder("bert"), model_folder("electra"), []
+    options = [bert, f"{bert},mask_margin=0", f"{bert},mask_spacing=2,spans=sents", f"{bert},metrics=original"]
+    scorers = [part for n, one in enumerate(options) for part in ("--scorer", f"s{n}={one}")]
+    load = TransformerLanguageModel._load
+    monkeypatch.setattr(TransformerLanguageModel, "_load", lambda self, *how: loaded.append(how[0]) or load(self, *how))
+    run("pairs", blimp, *scorers, "--items", tmp_path / "all.csv")
+    assert loaded == [str(bert)]
+    run("pairs", blimp, *scorers, "--scorer", f"e={electra}", "--items", tmp_path / "more.csv")
+    assert loaded[1:] == [str(electra), str(bert), str(electra)]  # all are looked at before the first one scores
+    rows = {name: read(tmp_path / f"{name}.csv") for name in ("all", "more")}
+    for n, one in enumerate(options):
+        run("pairs", blimp, "--scorer", one, "--items", tmp_path / f"{n}.csv")
+        (column,) = {"pll_word_l2r_good", "pll_original_good"} & set((table := read(tmp_path / f"{n}.csv"))[0])
+        alone = [row[column] for row in table]
+        assert [[row[f"s{n}_good"] for row in found] for found in rows.values()] == [alone, alone]
 
 
 def test_one_pair_in_many_whose_sentences_are_equal_is_counted_without_a_warning(tmp_path, model_folder):
