@@ -1,10 +1,11 @@
 """What `pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from spacy.language import Language
@@ -29,7 +30,7 @@ from .options import BatchSize, Force, Plot, Processes, one_of, options_from
 from .terminal import check_picture, check_resume, check_table, draw, is_of, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
-Result = TypeVar("Result", bound=Accuracy | Correlation)  # of a scorer in a group
+Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
 
 PerPiece = Annotated[
     bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
@@ -128,7 +129,8 @@ class Evaluation:
                 used |= {"by": list(self.by), **about, **how, "sample": self.sample}
             else:
                 measures = found.measures()
-                printed, rows = measure_table(measures), [one._asdict() for one in measures]
+                printed = figure_table(("group", "measure (95 % interval)", "items"), measures)
+                rows = [one._asdict() for one in measures]
                 used |= {**about, **how}
             say(printed)
             if self.output and self.output.suffix == ".csv":
@@ -158,11 +160,11 @@ class Evaluation:
         """What is printed of choices, and the rows of the results."""
         unit, by = found.unit, self.by or None
         if found.has_preferences:
-            correlations, title = found.correlations(by), "Spearman's rho (95 % interval)"
-            printed = group_table(title, unit, correlations, lambda one: with_interval(one.rho, one.low, one.high))
+            correlations = found.correlations(by)
+            printed = figure_table(("Spearman's rho (95 % interval)", unit), correlations)
             return printed, [one._asdict() for one in correlations]
-        accuracies, title = found.accuracies(by), "accuracy in % (95 % interval)"
-        printed = group_table(title, unit, accuracies, lambda one: percent(one.estimate))
+        accuracies = found.accuracies(by)
+        printed = figure_table(("accuracy in % (95 % interval)", unit), accuracies)
         printed += ties_line(accuracies, self.ties, unit)
         if equal := with_equal_options(found.choices):
             has = "has" if len(equal) == 1 else "have"
@@ -267,35 +269,31 @@ def load_scorers(
     return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings}, check)
 
 
-def measure_table(measures: list[Measure]) -> str:
-    """A row for each measure of each group, a column for each metric."""
-    scorers = list(dict.fromkeys(one.scorer for one in measures))
-    by_name = dict[tuple[str, str, int], dict[str, Measure]]()  # a name may have what is best for a scorer
-    for one in measures:
-        by_name.setdefault((one.group, one.measure, one.n), {})[one.scorer] = one
-    rows = [
-        (*name, *(with_interval(*of[scorer][3:6]) if scorer in of else "" for scorer in scorers))
-        for name, of in by_name.items()
-    ]
-    return text_table([("group", "measure (95 % interval)", "items", *scorers), *rows])
-
-
-def group_table(title: str, unit: str, results: Sequence[Result], show: Callable[[Result], str]) -> str:
-    """Results of all items and of each group; a column for each scorer."""
-    scorers = list(dict.fromkeys(one.scorer for one in results))
-    rows: Table = [(title, unit, *scorers)]
+def figure_table(header: Sequence[str], figures: Sequence[Figure]) -> str:
+    """A row for each group and measure, below the columns that groups are made by; a column for each scorer, some of
+    which may have no such row. header (Sequence[str]): What stands above what `_cells_of` gives before the value.
+    """
+    scorers, shown = dict.fromkeys(one.scorer for one in figures), defaultdict[Any, dict[str, str]](dict)
+    for one in figures:
+        columns, place, value = _cells_of(one)
+        shown[columns, place][one.scorer] = value
+    rows: Table = [(*header, *scorers)]
     last: tuple[str, ...] = ()
-    # The results of a scorer are those of the same groups, in the same order.
-    overall, *others = zip(*([one for one in results if one.scorer == scorer] for scorer in scorers))
-    for own in (overall, *others):
-        _, level, name, count, *_ = own[0]
-        columns = tuple(own[0].group)
-        if columns != last and columns:
-            last = columns
-            rows += [("",) * (2 + len(own)), (level.upper(), *[""] * (1 + len(own)))]
-        label = name if columns else OVERALL if level == OVERALL else f"mean over {name}"
-        rows.append((label, count, *map(show, own)))
+    for (columns, place), of_scorers in shown.items():
+        if columns != last:
+            last, blank = columns, [""] * (len(rows[0]) - 1)
+            rows += [("", *blank), (" x ".join(columns).upper(), *blank)]
+        rows.append((*place, *(of_scorers.get(scorer, "") for scorer in scorers)))
     return text_table(rows)
+
+
+def _cells_of(one: Figure) -> tuple[tuple[str, ...], tuple[object, ...], str]:
+    """The columns that its group is made by, of what it is, and its value with the interval."""
+    if isinstance(one, Measure):
+        return (), (one.group, one.measure, one.n), with_interval(*one[3:6])
+    label = one.name if one.group else OVERALL if one.level == OVERALL else f"mean over {one.name}"
+    value = percent(one.estimate) if isinstance(one, Accuracy) else with_interval(*one[4:7])
+    return tuple(one.group), (label, one[3]), value
 
 
 def ties_line(results: list[Accuracy], ties: str, unit: str) -> str:
