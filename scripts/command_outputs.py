@@ -36,6 +36,10 @@ FILES = {
         {"context": "She drank the coffee because", "options": ["the table was heavy.", "she was tired."], "label": 1},
         {"context": ["A robin", "A hammer"], "options": "can fly.", "label": 0},
     ),
+    "gaps.jsonl": lines(
+        {"text": "She poured the ___ into her cup.", "words": "tea|hot milk|cup", "answer": "tea"},
+        {"text": "____ are on the table.", "words": ["Keys", "The keys"], "answer": "The keys"},
+    ),
     "ewok.jsonl": lines(
         {"Context1": "He is at home.", "Context2": "He is out.", "Target1": "He sleeps.", "Target2": "He walks."}
         | {"Domain": "space"}
@@ -116,6 +120,7 @@ score texts.txt o.jsonl --n-process 2
 score texts.csv o.csv --normalise slor,mean_lp --unigrams unigrams.json
 score texts.jsonl o.parquet
 words rows.csv o.csv --by item --lags 1 --metrics sentence_l2r
+slots gaps.jsonl o.csv --candidate-column words --gold answer --hits 1
 pairs pairs.csv --by topic --items items.csv --output o.json --metrics word_l2r,original
 pairs blimp.jsonl --scorer builtin --scorer m=builtin,mask_margin=0 --output o.csv
 pairs clams.txt --per-piece --items items.tsv

@@ -7,6 +7,7 @@ from .analysis.any_order import log_probability_bounds
 from .analysis.comparison import Comparison, compare, compare_pairs
 from .analysis.continuations import score_continuations
 from .analysis.normalised import normalise
+from .analysis.slots import Filler, slots
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.agreement import Agreement, agree
@@ -39,6 +40,7 @@ __all__ = [
     "Choice",
     "ChoiceScores",
     "Comparison",
+    "Filler",
     "MaskRows",
     "Option",
     "PLLScorer",
@@ -80,6 +82,7 @@ __all__ = [
     "score_docs",
     "score_suite",
     "score_words",
+    "slots",
     "to_dataframe",
     "variants",
     "visualize",

@@ -22,8 +22,8 @@ from ..errors import PLLError
 HELP = "Score text with language models: pseudo-log-likelihood (Kauf & Ivanova 2023)."
 # The commands of this folder: each is the function NAME_cli in the module of its name, both with _ for -.
 COMMANDS = (
-    *("explore", "show", "score", "words", "render", "pairs", "choices", "suite", "ppl", "rescore", "agree", "margins"),
-    *("unigrams", "lm-eval"),
+    *("explore", "show", "score", "words", "render", "slots", "pairs", "choices", "suite", "ppl", "rescore", "agree"),
+    *("margins", "unigrams", "lm-eval"),
 )
 GROUP = "spacy_pll_commands"  # the entry points of other commands, ours of other rooms among them
 

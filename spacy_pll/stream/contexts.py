@@ -14,9 +14,10 @@ from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from ..arrays import bounds
+from ..arrays import BoolArray, bounds
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
+from ..language_model.protocol import Loaded
 from ..pipelines import make_pipeline
 from ..prediction import batches_of
 from ..progress import number_of
@@ -151,17 +152,27 @@ def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bo
     """Whether each text in its place has a wordpiece of its own; and what is wrong if it shares one with what stands
     beside it, or None.
     """
+    return read_places(scorer.model.load(), places)[2]
+
+
+def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, BoolArray, list[tuple[bool, str | None]]]:
+    """What the tokenizer makes of texts in their places; which of the pieces are scored with the texts, bool, shape
+    (pieces,); and what `own_and_shared` returns.
+    """
     wholes = [f"{before}{text}{after}" for text, before, after in places]
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
-    encoded = Encoded.of(wholes, scorer.model.load().tokenizer)
+    encoded = Encoded.of(wholes, loaded.tokenizer)
     # From here on all are one text.
     text, of, edges = "".join(wholes), encoded.owner, bounds(np.array(list(map(len, wholes)), dtype=np.int64))
     begin, until = edges[:-1][of], edges[1:][of]
     first = begin + np.array([len(before) for _, before, _ in places])[of]
     last = until - np.array([len(after) for *_, after in places])[of]
-    _, start, end, _ = trim(text, encoded.offsets + begin[:, None], begin, until)
+    untrimmed, start, end, anchor = trim(text, encoded.offsets + begin[:, None], begin, until)
     alone = (begin == first) & (last == until)  # then each piece is its own, visible or not
-    own = alone | (first <= start) & (start < np.minimum(end, last))
+    visible = alone | (first <= start) & (start < np.minimum(end, last))
+    # A space behind a word before the text is no token, so a piece of it is scored with the text.
+    spaced = np.array([before[-1:] == " " and before[-2:-1].strip() != "" for _, before, _ in places])[of]
+    scored = alone | (first <= anchor) & (anchor < last) & ((start < end) | (first - spaced <= untrimmed))
     over = ~alone & ((start < first) & (first < end) | (start < last) & (last < end))
     shared: list[str | None] = [None] * len(places)
     for at in np.flatnonzero(over)[::-1].tolist():  # the first of each text is kept
@@ -170,7 +181,7 @@ def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bo
             "cannot be scored apart from the text around it: the tokenizer makes one piece, "
             f"{text[start[at] : end[at]]!r}, of both, which begins {side}."
         )
-    return list(zip((np.bincount(of, own, len(places)) > 0).tolist(), shared))
+    return encoded, scored, list(zip((np.bincount(of, visible, len(places)) > 0).tolist(), shared))
 
 
 def placed(

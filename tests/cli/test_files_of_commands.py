@@ -11,7 +11,8 @@ from spacy_pll.corpus.records import FileOptions
 
 from .conftest import run
 
-READERS = ("score", "words", "suite", "render", "pairs", "choices", "ppl", "agree", "margins", "variants", "unigrams")
+READERS = ("score", "words", "suite", "render", "slots", "pairs", "choices", "ppl", "agree", "margins", "variants",
+           "unigrams")  # fmt: skip
 
 
 def test_each_command_that_reads_tables_has_the_options_for_them():
@@ -137,6 +138,7 @@ def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
         "words": [tmp_path / "o.csv"],
         "render": [tmp_path / "o.html"],
         "suite": ["--reader", "acceptability"],
+        "slots": [tmp_path / "o.csv", "--candidates", "a"],
         "rescore": ["--weight", "1"],
         "variants": ["--sequence", "MKV"],
     }

@@ -160,7 +160,7 @@ def test_spacy_assemble_takes_the_config_of_the_readme(tmp_path, stand_ins, monk
 
 def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatch):
     rows = re.findall(r"^\| .+? \| `(python -m spacy pll .+?)`.*? \| .*\[.+ \|$", text_of("README.md"), re.MULTILINE)
-    assert len(rows) == 6
+    assert len(rows) == 7
     make_inputs(tmp_path, (), stand_ins)
     monkeypatch.chdir(tmp_path)
     printed = [make_runner()(row.split()) for row in rows]

@@ -1,0 +1,352 @@
+"""Words in a gap: how probable each of many candidates is there, for many texts.
+
+Under `word_l2r`, what a model says of a piece of a candidate depends on the pieces before it and on how many follow. So
+a gap needs one masked row for each number of pieces and each beginning, however many candidates share them.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import minibatch
+
+from ..arrays import FloatArray, Groups, IntArray
+from ..component import get_scorer
+from ..errors import InputError, PLLError
+from ..prediction import Predictor
+from ..progress import with_progress
+from ..scoring.windows import Context
+from ..settings import ScoringSettings
+from ..span_getters import TEXT_SPAN, get_doc_spans
+from ..stream.contexts import SHARED_ADVICE, place, read_places
+from ..texts import check_texts, plain_text
+from ..user_warnings import warn_user
+
+GAP = "___"
+# The most texts, and candidates of texts, that are scored together; and the most log-probabilities in memory.
+MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 8000, 2**22, 2**24
+# What stands beside a gap, up to the next white space. Tokenizers divide words there.
+BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
+Pieces = tuple[int, ...]  # ids
+Reading = tuple[Pieces, Pieces, Pieces]  # what stands before a candidate, its pieces, and what stands behind them
+AskedRow = tuple[int, int, Pieces]  # what is asked: between which sides, for how many pieces, and those that are known
+
+
+class Filler(NamedTuple):
+    """A candidate in a gap. Scores are natural logarithms, under `word_l2r`."""
+
+    text: str
+    score: float | None  # the sum over its wordpieces; None if the tokenizer does not know a character of it
+    pieces: int
+    model_probability: float | None  # exp(score), where one wordpiece makes the word: among the whole vocabulary
+    probability: float | None  # exp(score), normalised so that the candidates' probabilities sum to 1
+    rank: int | None  # 1 if no candidate is more probable
+    is_gold: bool | None = None  # None if no candidate is known to be right
+
+
+class Slot(NamedTuple):
+    """A text with a gap."""
+
+    before: str
+    after: str
+    candidates: tuple[str, ...]
+    gold: str | None = None
+    place: str = "The text"  # where it is from, for messages
+    fields: Mapping[str, Any] = {}  # its columns, if it has some
+
+    @classmethod
+    def of(cls, text: str, gap: str, candidates: tuple[str, ...], gold: str | None, place: str, **more: Any) -> "Slot":
+        """RAISES (InputError): The text has no gap or several, or the gold candidate is not there."""
+        more_of_it = f"{re.escape(gap[0])}*" if gap and gap.count(gap[0]) == len(gap) else ""
+        sides = re.split(re.escape(gap) + more_of_it, text) if gap.strip() else [text]
+        if len(sides) != 2:
+            problem = f"{place}: a text must have one gap, written {gap!r}. It has {len(sides) - 1}: {text!r:.100}"
+            raise InputError(problem, "Correct it, or give as `gap` what stands for the gap.")
+        if not candidates:
+            raise InputError(f"{place}: there is no candidate.")
+        if gold is not None and (gold := gold.strip()) not in candidates:
+            raise InputError(f"{place}: {gold!r:.100} is right, and is no candidate. Add it, or leave the text out.")
+        return cls(sides[0], sides[1], candidates, gold, place, **more)
+
+
+def distinct_candidates(each: str, candidates: Iterable[Any]) -> tuple[str, ...]:
+    """Candidates without white space at their ends.
+
+    each (str): What stands before the number of a candidate in messages, such as "Candidate".
+    RAISES (InputError): One is empty, or there twice, or no text.
+    """
+    seen = dict[str, str]()
+    for where, candidate in ((f"{each} {number}", one) for number, one in enumerate(candidates, 1)):
+        if not (text := plain_text(candidate, where).strip()):
+            raise InputError(f"{where} is empty. Write a word, or leave it out.")
+        if seen.setdefault(text, where) != where:
+            raise InputError(f"{where}: {text!r:.100} is there twice, first as {seen[text]}. Leave one out.")
+    return tuple(seen)
+
+
+def slots(
+    nlp: Language,
+    texts: Iterable[str],
+    candidates: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    gold: Sequence[str] | None = None,
+    gap: str = GAP,
+    keep: int | None = None,
+    shared_pieces: bool = False,
+    component: str | None = None,
+    show_progress: bool = False,
+) -> list[list[Filler]]:
+    """Score candidates in the gap of each text, under `word_l2r`. A candidate of several words is one phrase.
+
+    The scores are those of `score_continuations`, and exact whatever `mask_margin` or `mask_spacing` is. A gap costs a
+    row of a forward pass for each number of pieces and each beginning that candidates share: one row for all candidates
+    of one piece. A text that is too long for the model is read in the window for the longest candidate.
+
+    nlp (Language): A pipeline with a `pll` component and a masked model.
+    texts (Iterable[str]): Texts with one gap each, such as "The ___ lost." White space beside it stays as it is.
+    candidates (Union[Sequence[str], Sequence[Sequence[str]]]): Words or phrases for all texts, or some for each text.
+    gold (Optional[Sequence[str]]): The right candidate of each text.
+    gap (str): What stands for the gap. If it is one character several times, such as ___, it may also be longer.
+    keep (Optional[int]): Keep so many of the best candidates of a text, and the right one. None: all.
+    shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
+        where it begins. Otherwise it is an error.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    show_progress (bool): Show a progress bar.
+    RETURNS (List[List[Filler]]): The candidates of each text, the best first. Those with a character that the tokenizer
+        does not know have no score, are last, and are counted in a warning.
+    RAISES (ValueError): A text has no gap or several, a candidate is empty, there twice or cannot be scored, or the
+        metric is not word_l2r.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    texts, drinks = ["She poured ___ into her cup.", "She poured it into her ___."], ["tea", "cup", "hot milk"]
+    for fillers in spacy_pll.slots(nlp, texts, drinks):
+        print(*(f"{one.text} {one.probability:.1%}" for one in fillers), sep=", ")
+    ```
+
+    ```
+    tea 97.2%, cup 2.4%, hot milk 0.4%
+    cup 96.2%, tea 3.7%, hot milk 0.0%
+    ```
+    """
+    check_texts(texts)
+    check_texts(candidates, "candidates")
+    given = [*texts]
+    every = distinct_candidates("Candidate", candidates) if len(candidates) and isinstance(candidates[0], str) else ()
+    if not every and len(candidates) != len(given) or gold is not None and len(gold) != len(given):
+        raise InputError(f"There are {len(given):,} texts. Give as many lists of `candidates`, and as many of `gold`.")
+    made = list[Slot]()
+    for i, text in enumerate(given):
+        at = f"Text {i + 1}"
+        own = every or distinct_candidates(f"{at}, candidate", candidates[i])
+        made.append(Slot.of(plain_text(text, at), gap, own, None if gold is None else gold[i], at))
+    return list(with_progress(Slots(nlp, shared_pieces, component).fill(made, keep), len(made), show=show_progress))
+
+
+class SpelledCandidates(NamedTuple):
+    """Candidates as a model reads them in a gap."""
+
+    pieces: list[Pieces]  # of each candidate; none if the tokenizer does not know it
+    sides: list[tuple[Pieces, Pieces]]  # what is read before and behind a candidate; it may differ between them
+    longest: list[int]  # for each of these, the candidate with the most pieces
+    rows: list[AskedRow]
+    # For each piece of each candidate, by rows. int arrays, shape (pieces,).
+    row: IntArray
+    piece: IntArray
+    owner: IntArray  # its candidate
+
+    @classmethod
+    def of(cls, read: Sequence[Reading]) -> "SpelledCandidates":
+        """read (Sequence[Reading]): How each candidate is read; one without pieces is not known."""
+        sides, rows, longest, entries = (
+            dict[Any, int](),
+            dict[AskedRow, int](),
+            list[int](),
+            list[tuple[int, int, int]](),
+        )
+        for number, (before, own, behind) in enumerate(read):
+            if own and (side := sides.setdefault((before, behind), len(sides))) == len(longest):
+                longest.append(number)
+            for i, piece in enumerate(own):
+                entries.append((rows.setdefault((side, len(own), own[:i]), len(rows)), piece, number))
+                longest[side] = max(longest[side], number, key=lambda one: len(read[one][1]))
+        columns = np.array(sorted(entries), dtype=np.int64).reshape(-1, 3).T
+        return cls([own for _, own, _ in read], list(sides), longest, list(rows), *columns)
+
+
+class Slots:
+    """Asks the model of a component for candidates in gaps.
+
+    nlp, shared_pieces, component: See `slots`.
+    RAISES (PLLError): The component's metric is not word_l2r.
+    """
+
+    def __init__(self, nlp: Language, shared_pieces: bool = False, component: str | None = None):
+        scorer = get_scorer(nlp, component)
+        if (metric := scorer.settings.metrics[0]) != "word_l2r":
+            raise PLLError(
+                f"Candidates in a gap are scored under word_l2r: {metric!r} would cost passes for each candidate.",
+                "Set `metrics` to word_l2r, with a masked model, or use score_continuations, which takes any metric.",
+            )
+        # What a context asks for is masked as one word.
+        how: dict[str, Any] = {"words": scorer.settings.words, "max_batch_tokens": scorer.settings.max_batch_tokens}
+        settings = ScoringSettings(("whole_word",), targets=TEXT_SPAN, units=TEXT_SPAN, **how)
+        self.nlp, self.shared_pieces = nlp, shared_pieces
+        self.predictor = Predictor(scorer.model, get_doc_spans, settings)
+        self.loaded = self.predictor.prepare()
+        first, *_, last = self.loaded.tokenizer.encode("a a", add_special_tokens=False).word_ids
+        self.divides_at_spaces = first != last
+        self.spell = lru_cache(1000)(self._spell)
+
+    def fill(self, slots: Sequence[Slot], keep: int | None = None) -> Iterator[list[Filler]]:
+        """The candidates of each slot, as `slots` returns them."""
+        most, unknown = MAX_CANDIDATES // max((len(slot.candidates) for slot in slots), default=1), dict[str, str]()
+        for block in minibatch(slots, max(1, min(MAX_TEXTS, most))):
+            spelled = self.spelled(block)
+            for slot, spelling, scores in zip(block, spelled, self.scores(spelled)):
+                for number in (n for n, own in enumerate(spelling.pieces) if not own) if () in spelling.pieces else ():
+                    unknown.setdefault(slot.candidates[number], f"{slot.place}, candidate {number + 1}")
+                yield fillers(slot, spelling, scores, keep)
+        if unknown:
+            (text, where), n = next(iter(unknown.items())), len(unknown)
+            warn_user(
+                f"{n:,} candidate{'s have' if n > 1 else ' has'} a character that the tokenizer does not know, such as "
+                f"{text!r:.100} ({where}). There is no score, probability or rank for {'them' if n > 1 else 'it'}."
+            )
+
+    def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
+        """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""
+        found, near = list[SpelledCandidates](), [self._near(slot) for slot in block]
+        docs = [self.doc(slot, number) for slot, spelling in zip(block, near) for number in spelling.longest]
+        read = iter(self.read(docs))
+        for slot, spelling in zip(block, near):
+            there = [*islice(read, len(spelling.longest))]
+            if [own for _, own, _ in there] == [spelling.pieces[number] for number in spelling.longest]:
+                found.append(spelling._replace(sides=[(before, behind) for before, _, behind in there]))
+            else:  # the tokenizer looks further than to the next white space
+                each = self.read([self.doc(slot, number) for number in range(len(slot.candidates))])
+                found.append(
+                    SpelledCandidates.of([one if own else ((), (), ()) for one, own in zip(each, spelling.pieces)])
+                )
+        return found
+
+    def _near(self, slot: Slot) -> SpelledCandidates:
+        """How candidates are read between what stands close to the gap. Behind white space, any word may stand."""
+        before, after = slot.before, slot.after.rstrip(" ")
+        if self.divides_at_spaces:
+            before = f"a{found[0]}" if (found := BEFORE.search(before)) else before
+            after = f"{found[0]}a" if (found := AFTER.match(after)) else after
+        try:
+            spelling = self.spell(slot.candidates, before, after)
+        except InputError as error:
+            raise InputError(f"{slot.place}: {error.problem}", error.advice) from None
+        if not spelling.rows:
+            raise InputError(f"{slot.place}: the tokenizer knows no candidate, such as {slot.candidates[0]!r:.100}.")
+        return spelling
+
+    def _spell(self, candidates: tuple[str, ...], before: str, after: str) -> SpelledCandidates:
+        """RAISES (InputError): A candidate cannot be scored there."""
+        encoded, scored, states = read_places(self.loaded, [(text, before, after) for text in candidates])
+        ids, own, found = encoded.sequence[encoded.place].tolist(), scored.tolist(), list[Reading]()
+        most = self.loaded.max_length - self.loaded.tokenizer.num_special_tokens_to_add(False)
+        for text, (has_own, shared), some in zip(candidates, states, encoded.pieces_of):
+            n = sum(own[some])
+            if shared and not self.shared_pieces:
+                raise InputError(f"The candidate {text!r:.100} {shared}", SHARED_ADVICE)
+            if not has_own or n > most:
+                problem = f"more wordpieces than the model reads ({most})" if n > most else "no wordpiece of its own"
+                raise InputError(f"The candidate {text!r:.100} has {problem}. Leave it out.")
+            first = own.index(True, some.start)
+            pieces = tuple(ids[first : first + n])
+            known = self.loaded.unknown_id not in pieces
+            found.append((tuple(ids[some.start : first]), pieces if known else (), tuple(ids[first + n : some.stop])))
+        return SpelledCandidates.of(found)
+
+    def doc(self, slot: Slot, number: int) -> Doc:
+        """The text of a slot with one of its candidates."""
+        return place(self.nlp, slot.candidates[number], slot.before, slot.after)
+
+    def read(self, docs: list[Doc]) -> list[Reading]:
+        """The ids that are read for each doc: before its text, in it, and behind it."""
+        found = list[Reading]()
+        for context in self.predictor.tokenize(docs).contexts if docs else ():
+            ids, scored = context.ids.tolist(), (context.first + np.flatnonzero(context.scored)).tolist()
+            found.append(
+                (tuple(ids[: scored[0]]), tuple(ids[scored[0] : scored[-1] + 1]), tuple(ids[scored[-1] + 1 :]))
+            )
+        if len(found) != len(docs):
+            raise InputError("A candidate, with the words whose pieces it shares, is longer than the model reads.")
+        return found
+
+    def scores(self, spelled: Sequence[SpelledCandidates]) -> list[FloatArray]:
+        """The scores of the candidates in each gap; 0 for unknown ones. float64, shape (candidates,).
+
+        RAISES (ValueError): One is not finite.
+        """
+        candidates_of, rows_of = Groups.of([one.pieces for one in spelled]), Groups.of([one.rows for one in spelled])
+        row, owner = (
+            np.concatenate([getattr(one, name) + first for one, first in zip(spelled, groups.starts)])
+            for name, groups in (("row", rows_of), ("owner", candidates_of))
+        )
+        piece = np.concatenate([one.piece for one in spelled])
+        asked = [(spelling.sides[side], n, begun) for spelling in spelled for side, n, begun in spelling.rows]
+        sums = np.zeros(len(candidates_of.owner))
+        for first, log_probs, ids in self.answers(asked, np.unique(piece)):
+            own = slice(*np.searchsorted(row, [first, first + log_probs.shape[1]]))
+            column = np.zeros(ids[-1] + 1, dtype=np.int64)
+            column[ids] = np.arange(len(ids))
+            np.add.at(sums, owner[own], log_probs[column[piece[own]], row[own] - first])
+        if not np.isfinite(sums).all():
+            title = self.predictor.model.describe().title
+            raise ValueError(
+                f"Under {title}, some scores are not finite. Give `precision='float32'`, or another `model`."
+            )
+        return [sums[own] for own in candidates_of]
+
+    def answers(
+        self, asked: Sequence[tuple[tuple[Pieces, Pieces], int, Pieces]], ids: IntArray
+    ) -> Iterator[tuple[int, FloatArray, IntArray]]:
+        """The log-probabilities of ids as the next piece, in batches of bounded size: the number of the first row, and
+        an array of shape (ids, rows).
+
+        asked (Sequence): For each row what stands on the sides of the gap, the number of pieces, and the known ones.
+        """
+        longest = max(len(before) + n + len(behind) for (before, behind), n, _ in asked)
+        size = max(1, min(self.loaded.ids_at_once // longest, MAX_ANSWERS // len(ids)))
+        for first in range(0, len(asked), size):
+            contexts = [self._context(*one) for one in asked[first : first + size]]
+            yield first, self.predictor.log_probs(contexts, ids.tolist()), ids
+
+    def _context(self, sides: tuple[Pieces, Pieces], n: int, begun: Pieces) -> Context:
+        """What is read to ask for the piece behind the first pieces of n."""
+        (before, behind), masks = sides, n - len(begun)
+        ids = np.array([*before, *begun, *[self.loaded.mask_id] * masks, *behind], dtype=np.int32)
+        return Context.asking(ids, len(before) + len(begun), np.arange(masks) == 0, np.ones(masks, dtype=bool))
+
+
+def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: int | None = None) -> list[Filler]:
+    """The candidates of a slot with their scores, as `slots` returns them. Equal ones keep their order."""
+    costs = np.where(np.array(list(map(len, spelling.pieces))) > 0, -scores, np.inf)
+    some, total = np.arange(len(costs)), np.logaddexp.reduce(-costs)
+    if keep is not None and keep < len(costs):
+        some = np.flatnonzero(costs <= np.partition(costs, keep - 1)[keep - 1])
+    some = some[np.argsort(costs[some], kind="stable")]
+    ranks = dict(zip(some[:keep].tolist(), (1 + np.searchsorted(costs[some], costs[some[:keep]])).tolist()))
+    if slot.gold is not None and (right := slot.candidates.index(slot.gold)) not in ranks:
+        ranks[right] = 1 + int((costs < costs[right]).sum())
+    found = list[Filler]()
+    for i, rank in ranks.items():
+        text, n, score = slot.candidates[i], len(spelling.pieces[i]), float(scores[i])
+        of_model, probability = math.exp(score) if n == 1 else None, math.exp(score - total)
+        is_gold = None if slot.gold is None else text == slot.gold
+        one = Filler(text, score, n, of_model, probability, rank, is_gold)
+        found.append(one if n else Filler(text, None, 0, None, None, None, is_gold))
+    return found

@@ -1,0 +1,72 @@
+"""`pll slots FILE OUTPUT`: words in a gap."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..analysis.slots import Slots, slots
+from ..corpus.formats import write_table
+from ..evaluation.items import levels
+from ..evaluation.slots import read_slots, slot_measures
+from ..pipelines import PipelineSettings, make_pipeline
+from ..progress import with_progress
+from ..tables.rows import check_columns
+from . import options
+from .comparison import OPTIONS, measure_table
+from .options import OF_TOKENS, argument_options, file_options, parse_numbers, pipeline_options, several
+from .terminal import check_table, save, say
+
+# Settings that say what is read and masked.
+NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
+SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probability", "rank")
+
+
+@pipeline_options(without=(*OF_TOKENS, *NOT_OF_SLOTS))
+@file_options
+@argument_options("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
+@argument_options("how_to_score", slots, "keep", "shared_pieces", keep={"min": 1})
+def slots_cli(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A table of texts (.jsonl, .csv, .tsv or .parquet), a .txt file, or a folder of them."
+        ),
+    ],
+    output: Annotated[Path, typer.Argument(help="The table to write: FILE.csv, FILE.tsv or FILE.parquet.")],
+    settings: PipelineSettings,
+    reading: dict[str, Any],
+    how: dict[str, Any],
+    how_to_score: dict[str, Any],
+    hits: Annotated[
+        list[str] | None, several("With --gold: of how many of the best. [default: 5,10]", metavar="NUMBER,NUMBER,...")
+    ] = None,
+    by: Annotated[list[str] | None, OPTIONS["by"]] = None,
+    force: options.Force = False,
+) -> None:
+    """Score words or phrases in a gap, for many texts.
+
+    A text has a gap: "She poured ___ into her cup." The output has a row for each text and candidate, the most probable
+    first: its score (the logarithm of the probability of all its pieces, word_l2r), its probability under the model (if
+    it is one piece) and among the candidates, and its rank. Many candidates cost hardly more than one.
+    """
+    check_table(output, force)
+    at = parse_numbers("--hits", hits or ("5", "10"))
+    if min(at) < 1 or (hits or by) and not reading["gold"]:
+        raise ValueError(
+            "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
+        )
+    texts = read_slots(path, **reading, **how)
+    levels(texts, by or None)
+    added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
+    for slot in texts:
+        check_columns(slot.fields, added, slot.place)
+    asked = Slots(make_pipeline(settings), how_to_score["shared_pieces"])
+    found = list(with_progress(asked.fill(texts, how_to_score["keep"]), len(texts)))
+    if reading["gold"]:
+        say(measure_table(slot_measures(texts, found, at, by or None)))
+    save(
+        output,
+        write_table,
+        [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some],
+    )

@@ -1,0 +1,88 @@
+"""Texts with a gap from files, and how well candidates that should be in it are found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..analysis.slots import GAP, Filler, Slot, distinct_candidates
+from ..compression import open_file
+from ..corpus.decoding import numbered_lines
+from ..corpus.records import ReadOptions, get_text
+from ..errors import InputError
+from .accuracies import accuracies
+from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
+from .suites import Measure
+
+
+@of_folders
+def read_slots(
+    path: str,
+    candidates: Sequence[str] = (),
+    candidate_column: str | None = None,
+    vocabulary: str | None = None,
+    *,
+    column: str = "text",
+    gold: str | None = None,
+    gap: str = GAP,
+    **how: Any,
+) -> list[Slot]:
+    """Read texts with a gap from a table, or from the lines of a .txt file; or from the files of a folder.
+
+    candidates (Sequence[str]): The same candidates for all texts.
+    candidate_column (Optional[str]): Instead, the column of the candidates of each text: a list, or a|b|c.
+    vocabulary (Optional[str]): Instead, a file with a word or a phrase in each line.
+    column (str): The column of the texts.
+    gold (Optional[str]): The column of the right candidate. Then accuracies are measured.
+    gap (str): What stands for the gap in a text. If it is one character several times, it may also be longer.
+    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    RAISES (InputError): A row cannot be read; the message gives the line.
+    """
+    if sum(map(bool, (candidates, candidate_column, vocabulary))) != 1:
+        raise InputError(
+            "Say what may stand in the gap: `candidates`, `candidate_column` or `vocabulary`, one of them."
+        )
+    check_distinct(column=[column], candidate_column=[candidate_column])
+    found, every = list[Slot](), distinct_candidates("Candidate", candidates)
+    if vocabulary:
+        with open_file(Path(vocabulary)) as file:
+            lines = numbered_lines(file, vocabulary, ReadOptions(encoding=how.get("encoding", "utf-8")))
+            every = distinct_candidates(f"{vocabulary}, line", (line for _, line in lines))
+    for _, place, row, of_file in rows_of(path, "texts with a gap", how, (".txt", *TABLE_ENDINGS)):
+        text, right = get_text(row, place, column), get_text(row, place, gold, "`gold`") if gold else None
+        own = every
+        if candidate_column:
+            some = row.get(candidate_column)
+            some = (
+                some
+                if isinstance(some, list)
+                else get_text(row, place, candidate_column, "`candidate_column`").split("|")
+            )
+            own = distinct_candidates(f"{place}, candidate", some)
+        fields = {name: value for name, value in {**of_file, **row}.items() if name != candidate_column}
+        found.append(Slot.of(text, gap, own, right, place, fields=fields))
+    if not found:
+        raise InputError(f"There is no text in {path!r}.")
+    return found
+
+
+def slot_measures(
+    slots: Sequence[Slot], found: Sequence[Sequence[Filler]], hits: Sequence[int], by: Sequence[str] | None = None
+) -> list[Measure]:
+    """How well the right candidates are found, of all texts and of groups: the accuracy (of equally probable best
+    candidates, each counts a share), the mean reciprocal rank, and the share of texts in which they are among the best.
+    A right candidate without a score is not found.
+
+    hits (Sequence[int]): Of so many of the best.
+    by (Optional[Sequence[str]]): See `levels`.
+    """
+    ranks = np.array([next(one.rank or np.inf for one in some if one.is_gold) for some in found])
+    equal = np.array([sum(one.rank == 1 for one in some) for some in found])
+    outcomes = {"accuracy": (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
+    outcomes |= {f"hits at {n}": (ranks <= n).astype(float) for n in hits}
+    return [
+        Measure(name, one.name or one.level, one.pairs, *one.estimate, scorer="word_l2r")
+        for name, values in outcomes.items()
+        for one in accuracies(slots, values, by)
+    ]

@@ -1,0 +1,254 @@
+"""`slots`, against plain transformers, against `score_continuations`, and against whole sentences."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import spacy_pll
+from spacy_pll import score_continuations, slots
+from spacy_pll.analysis.slots import Slots
+from spacy_pll.prediction import Predictor
+
+from .. import reference
+
+TEXTS = [
+    "The traveler lost the ___.",
+    "___ lost it, and left.",
+    "She said: “___”!",
+    "We (___) left",
+    "犬も___棒に当たる",
+    "The  ___\nsouvenir",
+    "the ___",
+    "The co-_____ left.",
+]
+CANDIDATES = ["cat", "Traveler", "the souvenir", "carnivore", "can't believe", "歩けば", "Smith's co-workers", "x  y"]
+MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("modernbert", "byte-level"), ("deberta-v2", "unigram"),
+          ("albert", "unigram")]  # fmt: skip
+PUBLISHED = [("bert", "bert-base-cased"), ("bert", "bert-base-uncased"), ("bert", "bert-base-chinese"),
+             ("roberta", "roberta-base"), ("modernbert", "roberta-base"), ("deberta-v2", "deberta-v3-base"),
+             ("albert", "albert-base-v2"), ("xlm-roberta", "unigram")]  # fmt: skip
+
+
+def sides(text):
+    before, after = re.split("_+", text)
+    return before, after
+
+
+def brute_force(nlp, text, candidate):
+    """The sum of the log-probabilities of the candidate's pieces: each is masked with those behind it."""
+    model, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    before, after = sides(text)
+    read = tokenizer(before + candidate + after, return_offsets_mapping=True)
+    n_before = len(tokenizer(before.removesuffix(" ")).tokens()) - 1  # the space before a word is read with it
+    last = len(before) + len(candidate)
+    mine = [i for i, (start, end) in enumerate(read.offset_mapping) if i >= n_before and start < last and end <= last]
+    mine = [i for i in mine if read.input_ids[i] != tokenizer.sep_token_id]
+    ids, total = torch.tensor([read.input_ids]), 0.0
+    for i in mine:
+        masked = ids.clone()
+        masked[0, i : mine[-1] + 1] = tokenizer.mask_token_id
+        with torch.inference_mode():
+            total += model(masked).logits[0, i].log_softmax(-1)[ids[0, i]].item()
+    return total, len(mine)
+
+
+@pytest.mark.parametrize("architecture, tokenizer", MODELS)
+def test_scores_are_those_of_plain_transformers(make_nlp, architecture, tokenizer):
+    nlp, candidates = make_nlp(architecture, tokenizer), ["cat", "Traveler", "the souvenir", "can't believe"]
+    texts = [text for text in TEXTS if "犬" not in text and "  " not in text]  # there, spaces are tokens
+    for text, found in zip(texts, slots(nlp, texts, candidates)):
+        assert sorted(one.text for one in found) == sorted(candidates)
+        for one in found:
+            assert (one.score, one.pieces) == pytest.approx(brute_force(nlp, text, one.text), abs=1e-4), (text, one)
+            assert one.model_probability == (math.exp(one.score) if one.pieces == 1 else None)
+        assert [one.rank for one in found] == [1, 2, 3, 4]
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        assert sum(one.probability for one in found) == pytest.approx(1)
+        ratio = math.log(found[0].probability / found[3].probability)
+        assert ratio == pytest.approx(found[0].score - found[3].score)
+
+
+@pytest.mark.filterwarnings("ignore:.*the tokenizer does not know")
+@pytest.mark.parametrize("architecture, tokenizer", MODELS + PUBLISHED)
+def test_scores_are_those_of_continuations(make_nlp, architecture, tokenizer):
+    nlp = make_nlp(architecture, tokenizer)
+    for text in TEXTS + ["我爱___天安门。", "他 ___ 了", " ___ ", "\t___ $", "Ünï ___ שלום"]:
+        before, after = sides(text)
+        known, expected = [], []
+        for candidate in [*CANDIDATES, "北京", "a"]:
+            try:
+                (one,) = score_continuations(nlp, before, [candidate], after, separator="", shared_pieces=True)
+            except ValueError:  # no piece of its own, or none that the tokenizer knows
+                continue
+            known.append(candidate)
+            expected.append(one)
+        (found,) = slots(nlp, [text], known, shared_pieces=True) if known else [[]]
+        of = {one.text: one for one in found}
+        assert of.keys() == {*known} and any(one.score for one in found) == bool(known)
+        for one in expected:
+            if of[one.text].score is not None:
+                assert of[one.text].score == pytest.approx(one.score, abs=1e-4), (text, one.text)
+                assert of[one.text].pieces == one.pieces
+
+
+@pytest.mark.parametrize("architecture, tokenizer", MODELS)
+def test_scores_are_those_of_words_in_whole_sentences(make_nlp, architecture, tokenizer):
+    nlp, words = make_nlp(architecture, tokenizer), ["souvenir", "hooligans", "Bär"]
+    (found,) = slots(nlp, ["The young ___ travels."], words)
+    for one in found:
+        token = nlp(f"The young {one.text} travels.")[2]
+        assert (token._.pll, token._.pll_pieces) == pytest.approx((one.score, one.pieces), abs=1e-4)
+
+
+def test_a_gap_reads_a_row_for_each_number_of_pieces_and_beginning(make_nlp, monkeypatch):
+    """However many candidates share them; and a doc for each text."""
+    nlp, rows, docs = make_nlp(), [], []
+    monkeypatch.setattr("spacy_pll.prediction.WorkDone.add", lambda self, one: rows.append(one.n_rows) or one)
+    tokenize = Predictor.tokenize
+    monkeypatch.setattr(Predictor, "tokenize", lambda self, some: docs.extend(some) or tokenize(self, some))
+    tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)[1]
+    one_piece = [word for word in sorted(tokenizer.get_vocab()) if word.isalpha() and word.isascii()]
+    texts = [f"The {word} lost the ___ here." for word in one_piece[:20]]
+    assert len(one_piece) > 50 and all(len(tokenizer.tokenize(word)) == 1 for word in one_piece)
+    slots(nlp, texts, one_piece)
+    assert (sum(rows), len(docs)) == (20, 20)
+    rows.clear()
+    docs.clear()
+    words = [*one_piece, "the souvenir", "the traveler", "hooligans", "carnivore", "carnivores"]
+    pieces = [tokenizer.tokenize(word) for word in words]
+    asked = {(len(own), *own[:i]) for own in pieces for i in range(len(own))}
+    assert len(asked) < sum(len(own) for own in pieces) - len(one_piece)
+    slots(nlp, texts, words)
+    assert (sum(rows), len(docs)) == (20 * len(asked), 20)
+
+
+@pytest.mark.parametrize("name", ["MAX_TEXTS", "MAX_CANDIDATES", "MAX_ANSWERS"])
+def test_batches_change_nothing(make_nlp, monkeypatch, name):
+    nlp, texts = make_nlp(), [text for text in TEXTS if "犬" not in text]
+    expected = slots(nlp, texts, CANDIDATES[:5])
+    monkeypatch.setattr(f"spacy_pll.analysis.slots.{name}", 7)
+    for some, others in zip(slots(nlp, texts, CANDIDATES[:5]), expected, strict=True):
+        assert [one.text for one in some] == [one.text for one in others]
+        assert [one.score for one in some] == pytest.approx([one.score for one in others], abs=1e-5)
+
+
+@pytest.mark.parametrize("way", ["whole", "surprise"])
+def test_a_tokenizer_that_looks_further_than_to_white_space(make_nlp, monkeypatch, way):
+    """It is asked for the whole text; and if that is found too late, for each candidate in it."""
+    nlp = make_nlp("roberta", "byte-level")
+    expected = slots(nlp, TEXTS, CANDIDATES)
+    if way == "whole":
+        init = Slots.__init__
+        monkeypatch.setattr(
+            Slots, "__init__", lambda self, *how: init(self, *how) or vars(self).update(divides_at_spaces=False)
+        )
+    else:  # with other pieces than there are in the text
+        spell = Slots._spell
+        monkeypatch.setattr(
+            Slots, "_spell", lambda self, some, *beside: spell(self, [f"{one}x" for one in some], *beside)
+        )
+    for some, others in zip(slots(nlp, TEXTS, CANDIDATES), expected, strict=True):
+        assert [one[::2] for one in some] == [one[::2] for one in others]
+        assert [one.score for one in some] == pytest.approx([one.score for one in others], abs=1e-5)
+
+
+def test_a_long_text_is_read_in_the_window_of_the_longest_candidate(make_nlp):
+    nlp = make_nlp()
+    text = "The traveler lost it. " * 40 + "The ___ left. " + "She left, too. " * 40
+    before, after = sides(text)
+    (found,) = slots(nlp, [text], ["the souvenir", "cat"])
+    (expected,) = score_continuations(nlp, before, ["the souvenir"], after, separator="")
+    of = {one.text: one.score for one in found}
+    assert of["the souvenir"] == pytest.approx(expected.score, abs=1e-4)
+    (cat,) = score_continuations(nlp, before, ["cat"], after, separator="")
+    assert of["cat"] == pytest.approx(cat.score, abs=0.3)  # its own window may begin a word earlier
+    with pytest.raises(
+        ValueError, match=r"Text 1: The candidate 'a a a.* has more wordpieces than the model reads \(126\)"
+    ):
+        slots(nlp, [text], ["a " * 200])
+
+
+def test_the_best_and_the_right_one_are_kept(make_nlp):
+    nlp, texts = make_nlp(), TEXTS[:2]
+    words = ["cat", "Traveler", "the souvenir", "carnivore"]
+    whole = slots(nlp, texts, words, gold=[" carnivore", "cat"])
+    assert [[one.text for one in some if one.is_gold] for some in whole] == [["carnivore"], ["cat"]]
+    for n in (1, 2, 4, 9):
+        for some, all_of_it in zip(slots(nlp, texts, words, gold=["carnivore", "cat"], keep=n), whole):
+            assert some == [one for i, one in enumerate(all_of_it) if i < n or one.is_gold]
+    assert {one.is_gold for one in slots(nlp, texts, words)[0]} == {None}
+    by_text = slots(nlp, texts, [words[:2], ("the souvenir", "cat")])
+    assert [sorted(one.text for one in some) for some in by_text] == [["Traveler", "cat"], ["cat", "the souvenir"]]
+    assert by_text[0] == slots(nlp, texts[:1], words[:2])[0]
+
+
+def test_equal_candidates_share_a_rank(make_nlp):
+    if "uncased" not in (nlp := make_nlp("bert", "bert-base-uncased")).get_pipe("pll").model.name:
+        pytest.skip("no tokenizer that ignores case")
+    (found,) = slots(nlp, [TEXTS[0]], ["Cat", "cat", "dog"])
+    assert sorted(one.rank for one in found) in ([1, 1, 3], [1, 2, 2])
+    assert [one.text for one in found if one.text != "dog"] == ["Cat", "cat"]
+
+
+def test_unknown_candidates_are_counted_and_last(make_nlp):
+    nlp = make_nlp()
+    words = ["the ☃", "cat", "☃", "the souvenir"]
+    with pytest.warns(UserWarning, match=r"2 candidates have a character .* such as 'the ☃' \(Text 1, candidate 1\)"):
+        found = slots(nlp, TEXTS[:2], words, gold=["☃", "cat"], keep=1)
+    assert found[0][1] == ("☃", None, 0, None, None, None, True) and len(found[0]) == 2
+    expected = slots(nlp, TEXTS[:2], ["cat", "the souvenir"], keep=1)
+    assert [some[0][:6] for some in found] == [some[0][:6] for some in expected]
+    with pytest.raises(ValueError, match="Text 2: the tokenizer knows no candidate, such as '☃'"):
+        slots(nlp, TEXTS[:2], [["cat"], ["☃"]])
+
+
+@pytest.mark.parametrize(
+    "texts, candidates, more, message",
+    [
+        (["The cat.", "a"], ["b"], {}, r"Text 1: a text must have one gap, written '___'. It has 0: 'The cat.'"),
+        (["___", "a ___ b ____"], ["b"], {}, r"Text 2: .* It has 2"),
+        (["___"], ["b"], {"gap": "[MASK]"}, r"written '\[MASK\]'. It has 0.*`gap`"),
+        (["a b"], ["b"], {"gap": " "}, r"written ' '. It has 0"),
+        (["___"], ["a", " "], {}, "Candidate 2 is empty"),
+        (["___", "___"], [["a"], ["b", "c", " b"]], {}, "Text 2, candidate 3: 'b' is there twice, first as .* 1"),
+        (["___"], ["a", 3], {}, "Candidate 2 is no text, but 3"),
+        (["___"], [], {}, "1 texts. Give as many lists of `candidates`"),
+        (["___"], [[]], {}, "Text 1: .* no candidate"),
+        (["___"], ["a"], {"gold": []}, "as many of `gold`"),
+        (["___"], ["a"], {"gold": ["b"]}, "Text 1: 'b' is right, and is no candidate"),
+        ("___", ["a"], {}, "`texts` must be a list of texts"),
+        (["___"], "a", {}, "`candidates` must be a list of texts"),
+        (["___"], ["a", "\u200b"], {}, "Text 1: The candidate '.u200b' has no wordpiece of its own"),
+        (["The tr___ it"], ["aveler"], {}, "Text 1: .* 'aveler' cannot be scored apart .*`shared_pieces=True`"),
+    ],
+)  # fmt: skip
+def test_bad_input(make_nlp, texts, candidates, more, message):
+    with pytest.raises(ValueError, match=message):
+        slots(make_nlp(), texts, candidates, **more)
+
+
+def test_other_gaps_and_settings(make_nlp):
+    nlp = make_nlp(targets="none", units="none", mask_margin=0, get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    expected = slots(make_nlp(), ["It is a ___. She left."], ["cat", "the souvenir"])
+    for gap in ("[MASK]", "<mask>", "__", "*", "… …"):
+        found = slots(nlp, [f"It is a {gap}. She left."], ["cat", "the souvenir"], gap=gap)
+        assert found[0][0].score == pytest.approx(expected[0][0].score, abs=1e-5)
+    for metric in ("original", "whole_word"):
+        with pytest.raises(
+            ValueError, match=f"scored under word_l2r: {metric!r} would cost .* Set `metrics` to word_l2r"
+        ):
+            slots(make_nlp(metrics=[metric]), ["___"], ["cat"])
+
+
+def test_what_is_not_finite_is_an_error(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    monkeypatch.setattr(Predictor, "log_probs", lambda self, some, ids: np.full((len(ids), len(some)), np.nan))
+    with pytest.raises(ValueError, match="some scores are not finite. Give `precision='float32'`"):
+        slots(nlp, ["___"], ["cat"])
+
+
+def test_public_names():
+    assert spacy_pll.Filler._fields[:3] == ("text", "score", "pieces")
