@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..arrays import FloatArray, Groups, IntArray
@@ -35,6 +34,7 @@ MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 8000, 2**22, 2**24
 BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
 Pieces = tuple[int, ...]  # ids
 Reading = tuple[Pieces, Pieces, Pieces]  # what stands before a candidate, its pieces, and what stands behind them
+Sides = tuple[Pieces, Pieces]  # what stands before it, and behind it
 AskedRow = tuple[int, int, Pieces]  # what is asked: between which sides, for how many pieces, and those that are known
 
 
@@ -155,7 +155,7 @@ class SpelledCandidates(NamedTuple):
     """Candidates as a model reads them in a gap."""
 
     pieces: list[Pieces]  # of each candidate; none if the tokenizer does not know it
-    sides: list[tuple[Pieces, Pieces]]  # what is read before and behind a candidate; it may differ between them
+    sides: list[Sides]  # what is read before and behind a candidate; it may differ between them
     longest: list[int]  # for each of these, the candidate with the most pieces
     rows: list[AskedRow]
     # For each piece of each candidate, by rows. int arrays, shape (pieces,).
@@ -225,17 +225,14 @@ class Slots:
     def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
         """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""
         found, near = list[SpelledCandidates](), [self._near(slot) for slot in block]
-        docs = [self.doc(slot, number) for slot, spelling in zip(block, near) for number in spelling.longest]
-        read = iter(self.read(docs))
+        read = iter(self.read([(slot, n) for slot, spelling in zip(block, near) for n in spelling.longest]))
         for slot, spelling in zip(block, near):
             there = [*islice(read, len(spelling.longest))]
             if [own for _, own, _ in there] == [spelling.pieces[number] for number in spelling.longest]:
                 found.append(spelling._replace(sides=[(before, behind) for before, _, behind in there]))
             else:  # the tokenizer looks further than to the next white space
-                each = self.read([self.doc(slot, number) for number in range(len(slot.candidates))])
-                found.append(
-                    SpelledCandidates.of([one if own else ((), (), ()) for one, own in zip(each, spelling.pieces)])
-                )
+                each = zip(self.read([(slot, n) for n in range(len(slot.candidates))]), spelling.pieces)
+                found.append(SpelledCandidates.of([one if own else ((), (), ()) for one, own in each]))
         return found
 
     def _near(self, slot: Slot) -> SpelledCandidates:
@@ -270,18 +267,14 @@ class Slots:
             found.append((tuple(ids[some.start : first]), pieces if known else (), tuple(ids[first + n : some.stop])))
         return SpelledCandidates.of(found)
 
-    def doc(self, slot: Slot, number: int) -> Doc:
-        """The text of a slot with one of its candidates."""
-        return place(self.nlp, slot.candidates[number], slot.before, slot.after)
-
-    def read(self, docs: list[Doc]) -> list[Reading]:
-        """The ids that are read for each doc: before its text, in it, and behind it."""
+    def read(self, some: Sequence[tuple[Slot, int]]) -> list[Reading]:
+        """How some candidates are read in their texts, each given by its slot and its number there."""
+        docs = [place(self.nlp, slot.candidates[number], slot.before, slot.after) for slot, number in some]
         found = list[Reading]()
         for context in self.predictor.tokenize(docs).contexts if docs else ():
             ids, scored = context.ids.tolist(), (context.first + np.flatnonzero(context.scored)).tolist()
-            found.append(
-                (tuple(ids[: scored[0]]), tuple(ids[scored[0] : scored[-1] + 1]), tuple(ids[scored[-1] + 1 :]))
-            )
+            first, end = scored[0], scored[-1] + 1
+            found.append((tuple(ids[:first]), tuple(ids[first:end]), tuple(ids[end:])))
         if len(found) != len(docs):
             raise InputError("A candidate, with the words whose pieces it shares, is longer than the model reads.")
         return found
@@ -297,39 +290,35 @@ class Slots:
             for name, groups in (("row", rows_of), ("owner", candidates_of))
         )
         piece = np.concatenate([one.piece for one in spelled])
+        wanted, sums = np.bincount(piece) > 0, np.zeros(len(candidates_of.owner))
+        column = np.cumsum(wanted) - 1
         asked = [(spelling.sides[side], n, begun) for spelling in spelled for side, n, begun in spelling.rows]
-        sums = np.zeros(len(candidates_of.owner))
-        for first, log_probs, ids in self.answers(asked, np.unique(piece)):
+        for first, log_probs in self.answers(asked, np.flatnonzero(wanted)):
             own = slice(*np.searchsorted(row, [first, first + log_probs.shape[1]]))
-            column = np.zeros(ids[-1] + 1, dtype=np.int64)
-            column[ids] = np.arange(len(ids))
             np.add.at(sums, owner[own], log_probs[column[piece[own]], row[own] - first])
         if not np.isfinite(sums).all():
             title = self.predictor.model.describe().title
-            raise ValueError(
-                f"Under {title}, some scores are not finite. Give `precision='float32'`, or another `model`."
-            )
+            raise ValueError(f"Under {title}, a score is not finite. Give `precision='float32'`, or another `model`.")
         return [sums[own] for own in candidates_of]
 
-    def answers(
-        self, asked: Sequence[tuple[tuple[Pieces, Pieces], int, Pieces]], ids: IntArray
-    ) -> Iterator[tuple[int, FloatArray, IntArray]]:
+    def answers(self, asked: Sequence[tuple[Sides, int, Pieces]], ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """The log-probabilities of ids as the next piece, in batches of bounded size: the number of the first row, and
         an array of shape (ids, rows).
 
-        asked (Sequence): For each row what stands on the sides of the gap, the number of pieces, and the known ones.
+        asked (Sequence[Tuple[Sides, int, Pieces]]): For each row what stands beside the gap, the number of pieces in
+            it, and the first of them.
         """
+
+        def read(sides: Sides, n: int, begun: Pieces) -> Context:
+            first, masks = len(sides[0]) + len(begun), n - len(begun)
+            row = np.array([*sides[0], *begun, *[self.loaded.mask_id] * masks, *sides[1]], dtype=np.int32)
+            return Context.asking(row, first, np.arange(masks) == 0, np.ones(masks, dtype=bool))
+
         longest = max(len(before) + n + len(behind) for (before, behind), n, _ in asked)
         size = max(1, min(self.loaded.ids_at_once // longest, MAX_ANSWERS // len(ids)))
         for first in range(0, len(asked), size):
-            contexts = [self._context(*one) for one in asked[first : first + size]]
-            yield first, self.predictor.log_probs(contexts, ids.tolist()), ids
-
-    def _context(self, sides: tuple[Pieces, Pieces], n: int, begun: Pieces) -> Context:
-        """What is read to ask for the piece behind the first pieces of n."""
-        (before, behind), masks = sides, n - len(begun)
-        ids = np.array([*before, *begun, *[self.loaded.mask_id] * masks, *behind], dtype=np.int32)
-        return Context.asking(ids, len(before) + len(begun), np.arange(masks) == 0, np.ones(masks, dtype=bool))
+            contexts = [read(*one) for one in asked[first : first + size]]
+            yield first, self.predictor.log_probs(contexts, ids.tolist())
 
 
 def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: int | None = None) -> list[Filler]:
