@@ -20,16 +20,20 @@ from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..prediction import Predictor
 from ..progress import with_progress
+from ..scoring.piece_texts import PieceTexts
 from ..scoring.windows import Context
 from ..settings import ScoringSettings
 from ..span_getters import TEXT_SPAN, get_doc_spans
 from ..stream.contexts import SHARED_ADVICE, place, read_places
+from ..text_warnings import UNSPACED_CHARACTER
 from ..texts import check_texts, plain_text
 from ..user_warnings import warn_user
 
 GAP = "___"
 # The most texts, and candidates of texts, that are scored together; and the most log-probabilities in memory.
 MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 8000, 2**22, 2**24
+MAX_SEARCHED = 1000  # texts for which words are searched together
+WORD = re.compile(r"[^\W_]+")
 # What stands beside a gap, up to the next white space. Tokenizers divide words there.
 BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
 Pieces = tuple[int, ...]  # ids
@@ -61,18 +65,22 @@ class Slot(NamedTuple):
     fields: Mapping[str, Any] = {}  # its columns, if it has some
 
     @classmethod
-    def of(cls, text: str, gap: str, candidates: tuple[str, ...], gold: str | None, place: str, **more: Any) -> "Slot":
-        """RAISES (InputError): The text has no gap or several, or the gold candidate is not there."""
+    def of(
+        cls, text: str, gap: str, candidates: tuple[str, ...] | None, gold: str | None, place: str, **more: Any
+    ) -> "Slot":
+        """candidates (Optional[Tuple[str, ...]]): None: They are searched.
+        RAISES (InputError): The text has no gap or several, or the gold candidate is not there.
+        """
         more_of_it = f"{re.escape(gap[0])}*" if gap and gap.count(gap[0]) == len(gap) else ""
         sides = re.split(re.escape(gap) + more_of_it, text) if gap.strip() else [text]
         if len(sides) != 2:
             problem = f"{place}: a text must have one gap, written {gap!r}. It has {len(sides) - 1}: {text!r:.100}"
             raise InputError(problem, "Correct it, or give as `gap` what stands for the gap.")
-        if not candidates:
+        if candidates == ():
             raise InputError(f"{place}: there is no candidate.")
-        if gold is not None and (gold := gold.strip()) not in candidates:
+        if gold is not None and (gold := gold.strip()) not in (candidates or [gold]):
             raise InputError(f"{place}: {gold!r:.100} is right, and is no candidate. Add it, or leave the text out.")
-        return cls(sides[0], sides[1], candidates, gold, place, **more)
+        return cls(sides[0], sides[1], candidates or (), gold, place, **more)
 
 
 def distinct_candidates(each: str, candidates: Iterable[Any]) -> tuple[str, ...]:
@@ -93,11 +101,13 @@ def distinct_candidates(each: str, candidates: Iterable[Any]) -> tuple[str, ...]
 def slots(
     nlp: Language,
     texts: Iterable[str],
-    candidates: Sequence[str] | Sequence[Sequence[str]],
+    candidates: Sequence[str] | Sequence[Sequence[str]] | None = None,
     *,
     gold: Sequence[str] | None = None,
     gap: str = GAP,
     keep: int | None = None,
+    top: int | None = None,
+    max_pieces: int = 3,
     shared_pieces: bool = False,
     component: str | None = None,
     show_progress: bool = False,
@@ -110,10 +120,14 @@ def slots(
 
     nlp (Language): A pipeline with a `pll` component and a masked model.
     texts (Iterable[str]): Texts with one gap each, such as "The ___ lost." White space beside it stays as it is.
-    candidates (Union[Sequence[str], Sequence[Sequence[str]]]): Words or phrases for all texts, or some for each text.
+    candidates (Optional[Union[Sequence[str], Sequence[Sequence[str]]]]): Words or phrases for all texts, or some for
+        each text. None: Words are searched, and `top` says how many.
     gold (Optional[Sequence[str]]): The right candidate of each text.
     gap (str): What stands for the gap. If it is one character several times, such as ___, it may also be longer.
     keep (Optional[int]): Keep so many of the best candidates of a text, and the right one. None: all.
+    top (Optional[int]): Without candidates: find so many whole words, the best ones of a beam search: piece by piece in
+        the order of word_l2r, so many beginnings go on. A word with an improbable beginning may be missed.
+    max_pieces (int): The most wordpieces of a word that is searched.
     shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
         where it begins. Otherwise it is an error.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
@@ -139,16 +153,22 @@ def slots(
     """
     check_texts(texts)
     check_texts(candidates, "candidates")
-    given = [*texts]
-    every = distinct_candidates("Candidate", candidates) if len(candidates) and isinstance(candidates[0], str) else ()
-    if not every and len(candidates) != len(given) or gold is not None and len(gold) != len(given):
+    given, every = [*texts], None
+    if (candidates is None) != (top is not None):
+        raise InputError("Give either `candidates`, or as `top` the number of words to find.")
+    if candidates is not None and len(candidates) and isinstance(candidates[0], str):
+        every = distinct_candidates("Candidate", candidates)
+    of_each = candidates if candidates is not None and every is None else given
+    if len(of_each) != len(given) or gold is not None and len(gold) != len(given):
         raise InputError(f"There are {len(given):,} texts. Give as many lists of `candidates`, and as many of `gold`.")
     made = list[Slot]()
     for i, text in enumerate(given):
         at = f"Text {i + 1}"
-        own = every or distinct_candidates(f"{at}, candidate", candidates[i])
+        own = every if of_each is given else distinct_candidates(f"{at}, candidate", of_each[i])
         made.append(Slot.of(plain_text(text, at), gap, own, None if gold is None else gold[i], at))
-    return list(with_progress(Slots(nlp, shared_pieces, component).fill(made, keep), len(made), show=show_progress))
+    asked = Slots(nlp, shared_pieces or top is not None, component)
+    found = asked.fill(made, keep) if top is None else asked.search(made, top, max_pieces)
+    return list(with_progress(found, len(made), show=show_progress))
 
 
 class SpelledCandidates(NamedTuple):
@@ -206,8 +226,8 @@ class Slots:
         self.divides_at_spaces = first != last
         self.spell = lru_cache(1000)(self._spell)
 
-    def fill(self, slots: Sequence[Slot], keep: int | None = None) -> Iterator[list[Filler]]:
-        """The candidates of each slot, as `slots` returns them."""
+    def fill(self, slots: Sequence[Slot], keep: int | None = None, warns: bool = True) -> Iterator[list[Filler]]:
+        """The candidates of each slot, as `slots` returns them. warns (bool): Of unknown ones."""
         most, unknown = MAX_CANDIDATES // max((len(slot.candidates) for slot in slots), default=1), dict[str, str]()
         for block in minibatch(slots, max(1, min(MAX_TEXTS, most))):
             spelled = self.spelled(block)
@@ -215,12 +235,47 @@ class Slots:
                 for number in (n for n, own in enumerate(spelling.pieces) if not own) if () in spelling.pieces else ():
                     unknown.setdefault(slot.candidates[number], f"{slot.place}, candidate {number + 1}")
                 yield fillers(slot, spelling, scores, keep)
-        if unknown:
+        if unknown and warns:
             (text, where), n = next(iter(unknown.items())), len(unknown)
             warn_user(
                 f"{n:,} candidate{'s have' if n > 1 else ' has'} a character that the tokenizer does not know, such as "
                 f"{text!r:.100} ({where}). There is no score, probability or rank for {'them' if n > 1 else 'it'}."
             )
+
+    def search(self, slots: Sequence[Slot], top: int, max_pieces: int) -> Iterator[list[Filler]]:
+        """The best whole words in each slot, and the gold one, as `slots` finds them without candidates."""
+        tokenizer = self.loaded.tokenizer
+        texts = PieceTexts(tokenizer)
+        n_ids = min(tokenizer.get_vocab_size(), self.loaded.n_ids)
+        ids = np.array([i for i in range(n_ids) if WORD.fullmatch(texts[i].text)])
+        begins = np.array([texts[i].begins_word is not False for i in ids.tolist()])
+        goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
+        for block in minibatch(slots, MAX_SEARCHED):
+            # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
+            some = self.spelled([slot._replace(candidates=(" ".join("a" * max_pieces),)) for slot in block])
+            sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
+            words: list[dict[str, None]] = [{} for _ in block]
+            for n in range(1, max_pieces + 1):
+                beams: list[list[tuple[float, Pieces]]] = [[(0.0, ())] for _ in block]
+                for _ in range(n):
+                    rows = [(i, score, begun) for i, beam in enumerate(beams) for score, begun in beam]
+                    beams = [[] for _ in block]
+                    for first, log_probs in self.answers([(sides[i], n, begun) for i, _, begun in rows], ids):
+                        for (i, score, begun), column in zip(rows[first:], log_probs.T):
+                            allowed = goes_on if begun else begins == (is_marked[i] is not False)
+                            values = np.where(allowed, score + column, -np.inf)
+                            best = np.argpartition(-values, min(top, len(ids)) - 1)[:top].tolist()
+                            beams[i] += [(float(values[k]), (*begun, int(ids[k]))) for k in best if allowed[k]]
+                    beams = [sorted(beam, reverse=True)[:top] for beam in beams]
+                for found, beam in zip(words, beams):
+                    found.update(dict.fromkeys("".join(texts[i].text for i in begun) for _, begun in beam))
+            for slot, found in zip(block, words):
+                if not found:
+                    raise InputError(f"{slot.place}: no word of up to {max_pieces} wordpieces was found in the gap.")
+                found.update({slot.gold: None} if slot.gold else {})
+            slots_of_found = [slot._replace(candidates=tuple(one)) for slot, one in zip(block, words)]
+            for fillers_of in self.fill(slots_of_found, top, warns=False):
+                yield [one for one in fillers_of if one.pieces or one.is_gold]
 
     def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
         """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""

@@ -19,13 +19,14 @@ from .terminal import check_table, save, say
 
 # Settings that say what is read and masked.
 NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
+ASKING = ("keep", "top", "max_pieces", "shared_pieces")
 SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probability", "rank")
 
 
 @pipeline_options(without=(*OF_TOKENS, *NOT_OF_SLOTS))
 @file_options
 @argument_options("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
-@argument_options("how_to_score", slots, "keep", "shared_pieces", keep={"min": 1})
+@argument_options("asking", slots, *ASKING, keep={"min": 1}, top={"min": 1}, max_pieces={"min": 1})
 def slots_cli(
     path: Annotated[
         str,
@@ -37,7 +38,7 @@ def slots_cli(
     settings: PipelineSettings,
     reading: dict[str, Any],
     how: dict[str, Any],
-    how_to_score: dict[str, Any],
+    asking: dict[str, Any],
     hits: Annotated[
         list[str] | None, several("With --gold: of how many of the best. [default: 5,10]", metavar="NUMBER,NUMBER,...")
     ] = None,
@@ -48,7 +49,8 @@ def slots_cli(
 
     A text has a gap: "She poured ___ into her cup." The output has a row for each text and candidate, the most probable
     first: its score (the logarithm of the probability of all its pieces, word_l2r), its probability under the model (if
-    it is one piece) and among the candidates, and its rank. Many candidates cost hardly more than one.
+    it is one piece) and among the candidates, and its rank. Many candidates cost hardly more than one. With --top in
+    their place, words are searched.
     """
     check_table(output, force)
     at = parse_numbers("--hits", hits or ("5", "10"))
@@ -56,13 +58,15 @@ def slots_cli(
         raise ValueError(
             "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
         )
-    texts = read_slots(path, **reading, **how)
+    top, search = asking["top"], asking["top"] is not None
+    texts = read_slots(path, search=search, **reading, **how)
     levels(texts, by or None)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
-    asked = Slots(make_pipeline(settings), how_to_score["shared_pieces"])
-    found = list(with_progress(asked.fill(texts, how_to_score["keep"]), len(texts)))
+    asked = Slots(make_pipeline(settings), asking["shared_pieces"] or search)
+    words = asked.search(texts, top, asking["max_pieces"]) if top else asked.fill(texts, asking["keep"])
+    found = list(with_progress(words, len(texts)))
     if reading["gold"]:
         say(measure_table(slot_measures(texts, found, at, by or None)))
     save(

@@ -26,6 +26,7 @@ def read_slots(
     column: str = "text",
     gold: str | None = None,
     gap: str = GAP,
+    search: bool = False,
     **how: Any,
 ) -> list[Slot]:
     """Read texts with a gap from a table, or from the lines of a .txt file; or from the files of a folder.
@@ -36,15 +37,16 @@ def read_slots(
     column (str): The column of the texts.
     gold (Optional[str]): The column of the right candidate. Then accuracies are measured.
     gap (str): What stands for the gap in a text. If it is one character several times, it may also be longer.
+    search (bool): There are no candidates: they will be searched.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
-    if sum(map(bool, (candidates, candidate_column, vocabulary))) != 1:
+    if sum(map(bool, (candidates, candidate_column, vocabulary, search))) != 1:
         raise InputError(
-            "Say what may stand in the gap: `candidates`, `candidate_column` or `vocabulary`, one of them."
+            "Say what may stand in the gap: `candidates`, `candidate_column` or `vocabulary`, or `top` to search words."
         )
     check_distinct(column=[column], candidate_column=[candidate_column])
-    found, every = list[Slot](), distinct_candidates("Candidate", candidates)
+    found, every = list[Slot](), None if search else distinct_candidates("Candidate", candidates)
     if vocabulary:
         with open_file(Path(vocabulary)) as file:
             lines = numbered_lines(file, vocabulary, ReadOptions(encoding=how.get("encoding", "utf-8")))

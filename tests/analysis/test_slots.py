@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -248,6 +249,62 @@ def test_what_is_not_finite_is_an_error(make_nlp, monkeypatch):
     monkeypatch.setattr(Predictor, "log_probs", lambda self, some, ids: np.full((len(ids), len(some)), np.nan))
     with pytest.raises(ValueError, match="a score is not finite. Give `precision='float32'`"):
         slots(nlp, ["___"], ["cat"])
+
+
+@pytest.mark.parametrize("architecture, tokenizer", MODELS[:3])
+def test_without_candidates_words_are_found(make_nlp, architecture, tokenizer):
+    """Of one piece, all that there are; and each has the score that it has as a candidate."""
+    nlp, texts = make_nlp(architecture, tokenizer), ["The young ___ lost it.", "___ lost it."]
+    read = reference.load_model(nlp.get_pipe("pll").model.name)[1]
+    for text, some in zip(texts, slots(nlp, texts, top=1000, max_pieces=1)):
+        words = {token.removeprefix("##").removeprefix("Ġ") for token in read.get_vocab()}
+        words = [word for word in sorted(words) if word.isalnum()]
+        with warnings.catch_warnings():  # of words that the tokenizer does not know
+            warnings.simplefilter("ignore")
+            (known,) = slots(nlp, [text], words, shared_pieces=True)
+        expected = {one.text: one.score for one in known if one.pieces == 1 and one.text.isascii()}
+        of_one = {one.text: one.score for one in some if one.pieces == 1 and one.text.isascii()}
+        assert len(expected) > 5 and of_one == pytest.approx(expected)
+    for some, text in zip(slots(nlp, texts, top=5), texts):
+        assert len(some) == 5 and [one.rank for one in some] == [1, 2, 3, 4, 5]
+        (again,) = slots(nlp, [text], [one.text for one in some], shared_pieces=True)
+        assert [one.score for one in again] == pytest.approx([one.score for one in some], abs=1e-5)
+
+
+def beam_search(model, tokenizer, text, n, width):
+    """The beginnings of n pieces that go on, under WordPiece: plain transformers, one row after the other."""
+    before, after = sides(text)
+    left = tokenizer(before).input_ids[:-1]
+    right = tokenizer(after).input_ids[1:]
+    names, beam = tokenizer.convert_ids_to_tokens(range(len(tokenizer))), [(0.0, ())]
+    for at in range(n):
+        grown = []
+        for score, begun in beam:
+            ids = [*left, *begun, *[tokenizer.mask_token_id] * (n - at), *right]
+            log_probs = reference.predict(model, tuple(ids))[len(left) + at].tolist()
+            allowed = (
+                i
+                for i, name in enumerate(names)
+                if name.removeprefix("##").isalnum() and name.startswith("##") == bool(at)
+            )
+            grown += [(score + log_probs[i], (*begun, i)) for i in allowed]
+        beam = sorted(grown, reverse=True)[:width]
+    return {word for _, begun in beam if (word := tokenizer.decode(begun)).isalnum()}
+
+
+def test_words_are_searched_by_a_beam(make_nlp):
+    nlp, text, width = make_nlp(), "The young ___ lost it.", 4
+    model, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    expected = {word for n in (1, 2, 3) for word in beam_search(model, tokenizer, text, n, width)}
+    (best,) = slots(nlp, [text], sorted(expected), keep=width)
+    (found,) = slots(nlp, [text], top=width, max_pieces=3)
+    assert [one.text for one in found] == [one.text for one in best]
+    assert [one.score for one in found] == pytest.approx([one.score for one in best], abs=1e-5)
+    (with_gold,) = slots(nlp, [text], top=width, gold=["hot Traveler"])
+    assert [one.text for one in with_gold if one.is_gold] == ["hot Traveler"] and len(with_gold) in (width, width + 1)
+    for more in ({}, {"candidates": ["a"], "top": 1}):
+        with pytest.raises(ValueError, match="Give either `candidates`, or as `top`"):
+            slots(nlp, [text], **more)
 
 
 def test_public_names():

@@ -40,7 +40,8 @@ def test_the_table_and_what_is_measured(path, tmp_path, model_folder):
 def test_what_is_wrong_is_said_before_the_work(path, tmp_path, model_folder):
     out = tmp_path / "out.csv"
     for options, message in (
-        ((), "Say what may stand in the gap: --candidates, --candidate-column or --vocabulary"),
+        ((), "Say what may stand in the gap: --candidates, --candidate-column or --vocabulary, or --top to search"),
+        (("--candidates", "a", "--top", "3"), "Say what may stand in the gap"),
         (("--candidates", "a,b,a"), "Candidate 3: 'a' is there twice"),
         (("--candidates", "a", "--gap", "[M]"), "line 2: a text must have one gap, written '[M]'. It has 0"),
         (("--candidates", "a", "--gold", "right"), "line 2: 'traveler' is right, and is no candidate"),
@@ -65,3 +66,13 @@ def test_a_vocabulary_with_unknown_words(path, tmp_path, model_folder):
     assert [(row["candidate"], row["rank"], row["score"]) for row in rows if row["candidate"] == "☃"] == [
         ("☃", "", "")
     ] * 2
+
+
+def test_words_are_searched(path, tmp_path, model_folder):
+    out, folder = tmp_path / "out.csv", model_folder("bert")
+    result = run("slots", path, out, "--model", folder, "--top", 3, "--max-pieces", 2, "--gold", "right")
+    expected = slots(make_pipeline(str(folder)), ["The ___ lost it.", "She lost the ____!"], top=3, max_pieces=2,
+                     gold=["traveler", "the souvenir"])  # fmt: skip
+    rows = list(csv.DictReader(out.open()))
+    assert [row["candidate"] for row in rows] == [one.text for some in expected for one in some]
+    assert "mean reciprocal rank" in result.stdout

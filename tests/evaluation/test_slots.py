@@ -30,7 +30,8 @@ def test_candidates_for_all_by_row_and_from_a_vocabulary(tmp_path):
     "rows, how, message",
     [
         ([{"text": "___"}], {}, "Say what may stand in the gap"),
-        ([{"text": "___"}], {"candidates": ["a"], "vocabulary": "x"}, "one of them"),
+        ([{"text": "___"}], {"candidates": ["a"], "vocabulary": "x"}, "Say what may stand"),
+        ([{"text": "___"}], {"candidates": ["a"], "search": True}, "or `top` to search words"),
         ([], {"candidates": ["a"]}, "There is no text in"),
         ([{"text": "___"}, {"text": "a"}], {"candidates": ["a"]}, "jsonl, line 2: a text must have one gap"),
         ([{"text": "___ ___"}], {"candidates": ["a"]}, "line 1: .* It has 2"),
