@@ -130,6 +130,11 @@ CALLS = {
         "",
         lambda user: spacy_pll.score_continuations(user.nlp, "The traveler", ["lost", "travels"]),
     ),
+    "slots": (
+        "texts",
+        lambda user: spacy_pll.slots(user.nlp, user.each(["The ___ lost it.", "She lost ___."]), ["traveler", "it"]),
+    ),
+    "words for slots": ("texts", lambda user: spacy_pll.slots(user.nlp, user.each(["The ___ lost it."]), top=2)),
     "compare": ("component", lambda user: spacy_pll.compare(user.nlp, *PAIRS[0])),
     "compare_pairs": (
         "texts component loop",
