@@ -49,8 +49,8 @@ def slots_cli(
 
     A text has a gap: "She poured ___ into her cup." The output has a row for each text and candidate, the most probable
     first: its score (the logarithm of the probability of all its pieces, word_l2r), its probability under the model (if
-    it is one piece) and among the candidates, and its rank. Many candidates cost hardly more than one. With --top in
-    their place, words are searched.
+    it is one piece) and among the candidates, and its rank. Candidates of one piece share one masked text.
+    With --top in their place, words are searched.
     """
     check_table(output, force)
     at = parse_numbers("--hits", hits or ("5", "10"))
