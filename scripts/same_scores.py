@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict] = {
     "strided spans, margin": {"metrics": ["word_l2r"], "get_spans": STRIDED, "mask_margin": 0},
     "left_context": {"metrics": ["left_context"]},
     "sentence_any_order": {"metrics": ["sentence_any_order"]},
+    "unmasked": {"metrics": ["unmasked"]},
     "windows": {"metrics": ["word_l2r", "sentence_l2r"]},  # of a text that is longer than the model takes
     "windows, margin": {"metrics": WITHIN_WORDS, "mask_margin": 0},
     "expected": {"alternatives": 3, "distribution": True},

@@ -156,6 +156,14 @@ def causal(word: IntArray) -> MaskRows:
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 
 
+@register_metric("unmasked", within_words=False)
+def unmasked(word: IntArray) -> MaskRows:
+    """Mask nothing: one pass serves a whole text (AUL: Kaneko & Bollegala 2022). But each piece sees itself, so this is
+    no probability of the piece given the others.
+    """
+    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
+
+
 @register_metric("word_any_order", within_words=True)
 def word_any_order(word: IntArray) -> MaskRows:
     """Reveal each word's pieces in every possible order, and average: the joint probability of the word's pieces.
@@ -344,6 +352,11 @@ def _asked(rows: MaskRows) -> list[tuple[int, tuple[int, ...], float]]:
 def n_added_masks(metric: Metric) -> int:
     """How many masks a row may have behind the last piece. The metric is tried on words."""
     return int(metric(_TRIED).masked.shape[1]) - len(_TRIED)
+
+
+def masks(metric: Metric) -> bool:
+    """Whether it masks anything. The metric is tried on words."""
+    return bool(metric(_TRIED).masked.any())
 
 
 def looks_at_words(metric: Metric) -> bool:

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import Metric, get_metric, n_added_masks
+from .metrics import Metric, get_metric, masks, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
@@ -152,6 +152,7 @@ class Predictor:
     def model(self, model: LanguageModel) -> None:
         self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
         self._added = max(map(n_added_masks, self.metrics))  # masks for which a window leaves room
+        self._masks = any(map(masks, self.metrics))
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -204,7 +205,7 @@ class Predictor:
             if key is not None and key in text.spans:
                 scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
         length = min(pieces + 2, loaded.max_length)
-        return estimate_ids(scored, length, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
+        return estimate_ids(scored, length, self._masks, settings.mask_spacing, settings.mask_margin)
 
     def tokenize(self, docs: list[Doc]) -> TokenizedDocs:
         """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""

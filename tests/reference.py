@@ -101,6 +101,7 @@ def is_masked(metric, i, target, word):
         "word_r2l": word[i] == word[target] and i <= target,
         "whole_word": word[i] == word[target],
         "sentence_l2r": i >= target,
+        "unmasked": False,
     }[metric]
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import registry
 
+from spacy_pll import score
 from spacy_pll.metrics import (
     BUILTIN_METRICS,
     BUILTINS,
@@ -28,6 +29,8 @@ from spacy_pll.metrics import (
     shows_what_follows,
 )
 
+from . import reference
+from .conftest import PARAGRAPH, SENTENCES
 from .reference import is_masked
 
 pytestmark = pytest.mark.core
@@ -103,7 +106,7 @@ def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
     assert (later.masked[mine][:, 3:11] == alone.masked).all() and (later.target[mine] - 3 == alone.target).all()
 
 
-@pytest.mark.parametrize("name", ["sentence_l2r", "left_context", "sentence_any_order", "causal"])
+@pytest.mark.parametrize("name", ["sentence_l2r", "left_context", "sentence_any_order", "causal", "unmasked"])
 def test_metrics_that_cannot_share_passes_say_so(name):
     with pytest.raises(
         ValueError, match=f"{name}' does not mask within words.*Leave out `mask_spacing`.*word_any_order"
@@ -131,7 +134,7 @@ def test_which_metrics_show_what_follows(add_metric):
     assert {name for name in shown if not shown[name]} == {"sentence_l2r", "left_context", "causal", "all"}
 
 
-@pytest.mark.parametrize("name", [*METRICS, "word_r2l", "word_any_order", "left_context", "sentence_any_order"])
+@pytest.mark.parametrize("name", sorted({*BUILTIN_METRICS} - {"causal"}))
 def test_no_pieces(name):
     assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
 
@@ -153,7 +156,7 @@ def test_registry_holds_the_four_of_the_paper():
 def test_the_module_registers_its_metrics_itself():
     """Without the entry points, too, which an installed package has and a folder on the path does not."""
     registered = {key[-1] for key in catalogue.REGISTRY if key[:2] == ("spacy", "pll_metrics")}
-    expected = {*METRICS, "word_r2l", "left_context", "causal", "word_any_order", "sentence_any_order"}
+    expected = {*METRICS, "word_r2l", "left_context", "causal", "word_any_order", "sentence_any_order", "unmasked"}
     assert expected <= registered and expected == set(BUILTIN_METRICS)
 
 
@@ -201,3 +204,42 @@ def test_a_metric_that_has_no_hash(make_nlp, monkeypatch, how):
     text = "The traveler lost the souvenir, unbelievably. " * 20  # in windows
     doc = make_nlp("bert", metrics=["by_value", "original", "by_value_too"], **how)(text)
     assert doc._.pll_by_value == doc._.pll_by_value_too == pytest.approx(doc._.pll_original, abs=1e-3)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert", "deberta-v2"])
+def test_unmasked_reads_a_text_once(make_nlp, architecture):
+    """By transformers alone: a text is read as it is, and each piece has the probability that it has there."""
+    nlp = make_nlp(architecture, metrics=["unmasked", "original"])
+    texts = [*SENTENCES, PARAGRAPH[:150]]
+    transformer, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
+    docs = list(nlp.pipe(texts))
+    for doc in docs:
+        scores, tokens = reference.score(doc, transformer, tokenizer, "unmasked", "spacy")
+        sums = np.bincount(tokens, scores, len(doc))
+        assert [token._.pll for token in doc] == pytest.approx(sums.tolist(), abs=1e-4)
+        assert doc._.pll_unmasked == pytest.approx(sum(scores), abs=1e-4) and doc._.pll != doc._.pll_original
+    alone = make_nlp(architecture, metrics=["unmasked"])
+    predictor = alone.get_pipe("pll").predictor
+    list(alone.pipe(texts))
+    assert predictor.counts.rows == len({doc.text for doc in docs})
+    assert predictor.counts.targets == sum(doc._.pll_pieces for doc in docs)
+
+
+def test_unmasked_wherever_scores_are_asked(make_nlp):
+    nlp, text = make_nlp(metrics=["unmasked"]), PARAGRAPH[:150]
+    (result,) = score([text], nlp)
+    assert result.score == pytest.approx(nlp(text)._.pll)
+    sentences = make_nlp(metrics=["unmasked"], get_spans={"@span_getters": "spacy-pll.sent_spans.v1"})
+    sentences.add_pipe("sentencizer", first=True)
+    doc = sentences(PARAGRAPH)
+    for sentence in doc.sents:
+        assert sentence._.pll == pytest.approx(nlp(sentence.text)._.pll, abs=1e-4)
+    part = make_nlp(metrics=["unmasked"], targets="part")
+    doc = part.make_doc(text)
+    doc.spans["part"] = [doc[2:5]]
+    whole, doc = nlp(text), part(doc)
+    assert [token._.pll for token in doc[2:5]] == pytest.approx([token._.pll for token in whole[2:5]], abs=1e-5)
+    assert doc[5]._.pll is None
+    for setting in ("mask_spacing", "mask_margin"):
+        with pytest.raises(ValueError, match=f"'unmasked' does not mask within words.*Leave out `{setting}`"):
+            make_nlp(metrics=["unmasked"], **{setting: 1})

@@ -10,10 +10,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import minibatch
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..metrics import MaskRows, one_row_per_piece
 from ..prediction import Predictor, batches_of
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
@@ -169,11 +168,6 @@ def marginals(
     return scores
 
 
-def unmasked(word: IntArray) -> MaskRows:
-    """Mask nothing."""
-    return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
-
-
 def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> Iterator[FloatArray]:
     """The log-probabilities of the residues for some questions, in batches of bounded size. Shape (questions,
     residues), as `Residues.ids`.
@@ -183,8 +177,8 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
     """
     predictor, loaded = residues.predictor, residues.loaded
     if not masks:
-        settings = replace(predictor.settings, mask_margin=None)
-        predictor = Predictor(predictor.model, predictor.get_spans, settings, [unmasked])
+        settings = replace(predictor.settings, metrics=("unmasked",), mask_margin=None)
+        predictor = Predictor(predictor.model, predictor.get_spans, settings)
         predictor.counts = residues.predictor.counts
     most = max(1, loaded.ids_at_once // residues.size)  # rows
     batches: Iterable[Iterable[Question]] = minibatch(questions, most)

@@ -78,14 +78,14 @@ def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, m
     return np.bincount(row, end - begin == length[row], len(length)) > 0
 
 
-def estimate_ids(scored: int, length: int, mask_id: int, spacing: int | None = None, margin: int | None = None) -> int:
+def estimate_ids(scored: int, length: int, masks: bool, spacing: int | None = None, margin: int | None = None) -> int:
     """About how many ids the passes for a context read under one metric, before anything is planned.
 
     scored (int): How many of its pieces are scored.
     length (int): How many ids it has.
-    mask_id (int): Negative for a model that reads left to right, in one pass without masks.
+    masks (bool): Whether the metric masks anything. If not, one pass reads it.
     """
-    if mask_id < 0:
+    if not masks:
         return length
     if margin is not None:
         return min(scored * length, length + scored * (2 + 2 * margin))

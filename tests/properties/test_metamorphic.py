@@ -90,7 +90,7 @@ def shorten(model, max_length):
 @pytest.fixture
 def windowed(make_nlp):
     """A pipeline whose model reads 20 ids at once, though it could read 128."""
-    nlp = make_nlp("bert", metrics=METRICS, keep_pieces=True)
+    nlp = make_nlp("bert", metrics=[*METRICS, "unmasked"], keep_pieces=True)
     nlp.initialize()
     shorten(nlp.get_pipe("pll").model, 20)
     return nlp
@@ -124,7 +124,7 @@ def brute_force_in_windows(ids, word, size, model, metric, lookahead=None):
     return out
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, "unmasked"])
 def test_a_long_text_is_scored_in_the_windows_that_are_stated(windowed, metric):
     doc = windowed(PARAGRAPH)
     model = windowed.get_pipe("pll").model
@@ -148,7 +148,7 @@ def test_a_metric_that_never_shows_what_follows_has_the_windows_with_the_most_be
     assert not np.allclose(windowed(PARAGRAPH)._.pll_data["scores"]["sentence_l2r"], expected, atol=1e-2)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, "unmasked"])
 def test_a_token_longer_than_the_window_is_scored_piece_by_piece(windowed, metric):
     text = "The " + "re" * 45 + " travels."
     with pytest.warns(UserWarning, match="word or unit at token 1, 'rerere.*more pieces than .* at once \\(18\\)"):
