@@ -93,6 +93,10 @@ FILES = {
         }
     ),
     "judgments.csv": "sentence,label\nThe cats sleep.,1\nThe cats sleeps.,0\nShe saw herself.,1\nShe saw himself.,0\n",
+    "crows_pairs.csv": (
+        ",sent_more,sent_less,stereo_antistereo,bias_type\n0,The cat slept all day.,The horse slept all day.,stereo,a\n"
+        "1,The dog was never clever.,The fox was never clever.,antistereo,b\n"
+    ),
     "nbest.jsonl": lines(
         {
             "id": "u1",
@@ -132,6 +136,7 @@ choices wug.jsonl --items items.csv
 suite stereoset.json --reader stereoset --items items.csv --output o.json
 suite syntaxgym.json --reader syntaxgym --items items.csv
 suite judgments.csv --reader acceptability --per-piece --items items.csv
+suite crows_pairs.csv --reader crows_pairs --metrics original,unmasked --items items.csv
 ppl texts.txt --metrics word_l2r,original --output o.json
 ppl texts.csv --windows 8 --by id --mask-margin 0
 ppl texts.txt --windows 8

@@ -23,7 +23,8 @@ def suite_cli(
         str,
         typer.Option(
             help="What the file is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of "
-            "sentences with labels, such as CoLA), or the name of a reader of another package."
+            "sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader "
+            "of another package."
         ),
     ],
     acceptability: dict[str, Any],
@@ -31,10 +32,11 @@ def suite_cli(
     how: dict[str, Any],
     evaluation: Evaluation,
 ) -> None:
-    """Score a published test suite: StereoSet, SyntaxGym, acceptability judgments.
+    """Score a published test suite: StereoSet, CrowS-Pairs, SyntaxGym, acceptability judgments.
 
     StereoSet has its language modelling score, its stereotype score and icat. SyntaxGym has the share of items for
     which a formula about surprisals of regions holds. Acceptability judgments have AUC and Matthews' correlation.
+    CrowS-Pairs has the shares of pairs whose sent_more scores higher, also by AUL, with --metrics original,unmasked.
     Another package can add readers (entry point spacy_pll_readers).
     """
     evaluation.check_outputs()

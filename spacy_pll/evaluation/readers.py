@@ -16,7 +16,7 @@ from ..compression import format_of, open_file
 from ..corpus.columns import check_fields
 from ..corpus.decoding import numbered_lines
 from ..corpus.readers import SHEETS, check_format, list_files, read_json_lines, read_rows
-from ..corpus.records import PARQUET, ReadOptions, get_text
+from ..corpus.records import PARQUET, FileOptions, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..stream.contexts import Placed, separated
 from ..tables.rows import check_columns
@@ -60,6 +60,8 @@ def rows_of(
     endings (tuple[str]): The formats that are read.
     YIELDS: The file, the location of the row, its columns, and, in a folder, the field `file`.
     """
+    if unknown := how.keys() - vars(FileOptions()).keys():
+        raise InputError(f"`{min(unknown)}` says nothing of {what}.", "Leave it out.")
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
     files = list_files(path, endings, beside=(".txt", ".json"))

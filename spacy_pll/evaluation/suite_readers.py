@@ -5,7 +5,7 @@
     RETURNS (Union[Suite, List[Pair], List[Choice]])
 
 registered in `spacy.registry.pll_readers` (entry point group `spacy_pll_readers`), so that another package can add one.
-Ours are `read_pairs`, `read_choices`, and the ones in `stereoset`, `syntaxgym` and `acceptability`.
+Ours are `read_pairs`, `read_choices`, and the ones in `stereoset`, `syntaxgym`, `acceptability` and `crows_pairs`.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,8 @@ pll_readers: Any = getattr(registry, "pll_readers")  # noqa: B009
 def read_suite(path: str, reader: str, **how: Any) -> Suite:
     """Read a test suite from a file or folder.
 
-    reader (str): The name of a reader: "pairs", "choices", "stereoset", "syntaxgym", "acceptability", or one of another
-        package.
+    reader (str): The name of a reader: "pairs", "choices", "stereoset", "syntaxgym", "acceptability", "crows_pairs",
+        or one of another package.
     how (Any): The arguments of `read_pairs` or `read_choices`. For `acceptability` the columns `sentence` and `label`,
         a `threshold`, and how tables are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
     RAISES (ValueError): There is no such reader, or the file cannot be read.

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 from spacy.language import Language
@@ -12,7 +13,7 @@ from ..errors import InputError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Part, Placed, TextInContext, check_places
-from ..stream.known import KeptScores, score_distinct
+from ..stream.known import KeptScores, TextSums, score_distinct
 from ..stream.workers import Work
 
 
@@ -21,6 +22,17 @@ class PartScore(NamedTuple):
 
     score: float  # natural log, summed over wordpieces; 0.0 for a part without a wordpiece
     pieces: int  # scored wordpieces
+
+
+class PieceScore(PartScore):
+    """The score of a wordpiece, in a suite in which each is a part."""
+
+    id: int  # in the vocabulary
+
+    def __new__(cls, score: float, id: int) -> "PieceScore":
+        made = super().__new__(cls, score, 1)
+        made.id = id
+        return made
 
 
 class Measure(NamedTuple):
@@ -43,6 +55,7 @@ class Suite(ABC):
 
     texts: Sequence[TextInContext]
     unit = "texts"  # what its items are called
+    by_piece = False  # whether each wordpiece of a text is a part, a `PieceScore`
     shared_pieces = True  # whether a wordpiece that context and text share belongs to the context, or is an error
 
     def check(self, per_piece: bool) -> None:  # noqa: B027  # most can be measured in any way
@@ -99,7 +112,7 @@ def check_suite(scorer: PLLScorer, suite: Suite) -> None:
 
 def fake_scores(suite: Suite) -> PartScores:
     """Scores of the same form, each of another number, to see what is made of them."""
-    return [[PartScore(-1.0 - number, 1)] * len(one.parts or [one]) for number, one in enumerate(suite.texts)]
+    return [[PieceScore(-1.0 - number, 0)] * len(one.parts or [one]) for number, one in enumerate(suite.texts)]
 
 
 def check_rows(suite: Suite, scorers: Mapping[str, Mapping[str, str]]) -> None:
@@ -168,7 +181,8 @@ def score_texts(
         suite.check(per_piece)
         for one_nlp in pipelines.values():
             check_suite(get_scorer(one_nlp, component), suite)
-    asked: list[list[Part | None]] = [[(a, b) for a, b in one.parts] if one.parts else [None] for one in suite.texts]
+    whole: list[Part | None] = [] if suite.by_piece else [None]
+    asked = [[(a, b) for a, b in one.parts or ()] or whole for one in suite.texts]
     parts = dict[Placed, dict[Part | None, None]]()  # of each distinct text in its place, each once
     for one, of_text in zip(suite.texts, asked):
         parts.setdefault(one.place, {}).update(dict.fromkeys(of_text))
@@ -178,12 +192,18 @@ def score_texts(
     for number, (name, one_nlp) in enumerate(pipelines.items()):
         names = get_scorer(one_nlp, component).names
         of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts))
-        found = {place: dict(zip(parts[place], sums)) for place, sums in of_scorer}
-        sums_of = [[found[one.place][part] for part in of_text] for one, of_text in zip(suite.texts, asked)]
+        found = {place: dict(zip(parts[place] or count(), sums)) for place, sums in of_scorer}
+        places = [found[one.place] for one in suite.texts]
+        sums_of = [[sums[part] for part in of_text or sums] for sums, of_text in zip(places, asked)]
         for i, label in enumerate(labels_of(name, names.metrics)):
-            scores[label] = [[PartScore(sums.scores[i], sums.pieces) for sums in of_text] for of_text in sums_of]
+            scores[label] = [[_part_score(sums, i) for sums in of_text] for of_text in sums_of]
         columns |= names.metrics if not name else {}
     return suite.results(scores, columns, per_piece, **how)
+
+
+def _part_score(sums: TextSums, metric: int) -> PartScore:
+    score = sums.scores[metric]
+    return PartScore(score, sums.pieces) if sums.id is None else PieceScore(score, sums.id)
 
 
 def compared(part: PartScore, per_piece: bool) -> float:

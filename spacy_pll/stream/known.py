@@ -39,6 +39,7 @@ class TextSums(NamedTuple):
 
     scores: tuple[float, ...]  # one per metric: natural log, summed over wordpieces; NaN without a wordpiece
     pieces: int  # number of scored wordpieces
+    id: int | None = None  # of the wordpiece, if this is the score of one
 
     def per_piece(self) -> "TextSums":
         """The same with means over wordpieces instead of sums. A text without a wordpiece keeps its NaN."""
@@ -186,25 +187,27 @@ def score_distinct(
 
     nlp, work, component: See `score_placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
-        a part begins and ends in the text, in characters. None: the whole text.
+        a part begins and ends in the text, in characters. None: the whole text. Empty: those of each wordpiece.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
     n_kept (int): How many of the results that it has are of other texts, and come before these.
     YIELDS (Tuple[Placed, List[TextSums]]): Each text in its place, and the scores of its parts.
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct, kept = list(parts), kept or KeptScores()
-    needs_pieces = any(part for of_text in parts.values() for part in of_text)
+    needs_pieces = any(not of_text or any(of_text) for of_text in parts.values())
     n_earlier = len(kept.found[n_kept:][: len(parts)])
     nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_pieces else {})
     names = get_scorer(nlp).names
 
     def read(number: int, doc: Doc) -> list[TextSums]:
+        if not parts[distinct[number]]:
+            return piece_sums(doc, names)
         of_parts = part_sums(doc, names, len(distinct[number][1])) if needs_pieces else None
         return [of_parts(*part) if part and of_parts else text_sums(doc, names) for part in parts[distinct[number]]]
 
     with closing(read_each(nlp, docs, read, work, kept, n_kept, len(distinct))) as found:
         for one, sums in zip(distinct, found):
-            yield one, [TextSums(tuple(scores), pieces) for scores, pieces in sums]
+            yield one, [TextSums(tuple(scores), *others) for scores, *others in sums]
 
 
 def read_each(
@@ -248,6 +251,14 @@ def text_sums(doc: Doc, names: Names) -> TextSums:
         )
     scores = [doc._.get(name) for name in names.metrics.values()]
     return TextSums(tuple(scores) if pieces else (math.nan,) * len(scores), pieces or 0)
+
+
+def piece_sums(doc: Doc, names: Names) -> list[TextSums]:
+    """The score of each wordpiece of such a doc, which has `keep_pieces`."""
+    text_sums(doc, names)  # fails if nothing was scored
+    record = read_record(doc, names.score)
+    assert record  # which the component keeps
+    return [TextSums(tuple(scores), 1, id) for id, *scores in zip(record.ids, *record.scores.values())]
 
 
 def part_sums(doc: Doc, names: Names, before: int) -> Callable[[int, int], TextSums]:

@@ -50,6 +50,8 @@ def test_a_reader_of_another_package(tmp_path, monkeypatch):
         read_suite("x", "nonesuch")
     with pytest.raises(PLLError, match="'stereoset' does not take what is given.*sentence"):
         read_suite("x", "stereoset", sentence="s")
+    with pytest.raises(PLLError, match="`threshold` says nothing of minimal pairs. Leave it out"):
+        read_suite("x", "pairs", threshold=1.0)  # which was a TypeError
     (tmp_path / "b.txt").write_text("\n")
     with pytest.raises(InputError, match="There is no text in"):
         read_suite(str(tmp_path / "b.txt"), "lengths")

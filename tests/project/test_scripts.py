@@ -5,22 +5,16 @@ import importlib
 import inspect
 import re
 import sys
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from spacy_pll import PipelineSettings, agree, compare, compare_pairs, make_pipeline, score
-from spacy_pll.evaluation.accuracies import accuracies
-from spacy_pll.evaluation.items import PARADIGM, PHENOMENON, Pair
-from spacy_pll.language_model import BUILTIN
+from spacy_pll import Pair, PipelineSettings, agree, make_pipeline, score
+from spacy_pll.evaluation.crows_pairs import CrowsPairs
+from spacy_pll.evaluation.suites import PieceScore, SuiteScores
 from spacy_pll.pipelines import SETTINGS
-
-from ..analysis.test_comparison import VERSIONS
-from ..reference import load_model
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
@@ -193,8 +187,10 @@ def test_regressions_of_reading_times_find_what_is_there(script):
 def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
     crows_pairs = script("scripts", "evaluate_crows_pairs")
     groups = [(direction, kind) for direction in ("stereo", "antistereo") for kind in ("age", "gender")]
-    pairs = [Pair("a", "b", {PHENOMENON: direction, PARADIGM: kind}) for direction, kind in groups]
-    rows = crows_pairs.table_of([accuracies(pairs, np.array([1, 1, 1, 0.5]))] * len(crows_pairs.COLUMNS))
+    columns = [dict(zip(("stereo_antistereo", "bias_type"), group)) for group in groups]
+    suite, more, less = CrowsPairs([Pair("a", "b", one) for one in columns]), *(PieceScore(x, 0) for x in (-1.0, -2.0))
+    scores = [[more], [less]] * 3 + [[more], [more]]
+    rows = crows_pairs.table_of(SuiteScores(suite, dict.fromkeys(crows_pairs.METRICS, scores)).measures())
     assert [(row["pairs"], row["n"]) for row in rows] == [
         ("all", "4"),
         ("antistereo", "2"),
@@ -202,7 +198,8 @@ def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
         ("age", "2"),
         ("gender", "2"),
     ]
-    assert rows[1]["authors' metric"].startswith("75.0 [")
+    for name in crows_pairs.COLUMNS:
+        assert rows[1][name].startswith("75.0 [")
 
 
 def test_the_learning_curve_of_several_runs(script, tmp_path):
@@ -285,35 +282,3 @@ def test_tables_are_put_into_pages(script, tmp_path, capsys):
         )
     with pytest.raises(ValueError, match="page.md has no place for a table. Add .*<!-- table: three -->"):
         tables.replace_tables(page, {"three": rows})
-
-
-def score_shared_pieces(a, b):
-    """The metric of CrowS-Pairs (Nangia et al. 2020, section 3) with transformers alone."""
-    model, tokenizer = load_model(BUILTIN)
-    ids = [tokenizer(text)["input_ids"] for text in (a, b)]
-    blocks = SequenceMatcher(None, *ids).get_matching_blocks()
-    sums = []
-    for side in (0, 1):
-        own = torch.tensor(ids[side])
-        places = [block[side] + i for block in blocks for i in range(block.size)]
-        assert {places[0], places[-1]} == {0, len(own) - 1}  # the special tokens, which are not scored
-        sums.append(0.0)
-        for place in places[1:-1]:
-            masked = own.clone()
-            masked[place] = tokenizer.mask_token_id
-            with torch.no_grad():
-                logits = model(masked[None]).logits[0, place]
-            sums[side] += logits.log_softmax(-1)[own[place]].item()
-    return tuple(sums)
-
-
-def test_the_metric_of_crows_pairs(script):
-    crows_pairs = script("scripts", "evaluate_crows_pairs")
-    nlp = make_pipeline(metrics=["word_l2r", "original"], keep_pieces=True)
-    differs = 0
-    for pair, found in zip(VERSIONS[1::2], compare_pairs(nlp, VERSIONS[1::2]), strict=True):
-        scores = crows_pairs.shared_pieces(found, "original")
-        assert scores == pytest.approx(score_shared_pieces(*pair), abs=1e-4), pair
-        differs += scores != pytest.approx(found.shared_scores("original"), abs=1e-4)
-    assert differs  # from what the tokens give
-    assert crows_pairs.shared_pieces(compare(nlp, "a", "The dog"), "original") == (0, 0)

@@ -28,7 +28,7 @@ def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
 
 
 def test_per_piece():
-    assert TextSums((-6.0, -3.0), 3).per_piece() == ((-2.0, -1.0), 3)
+    assert TextSums((-6.0, -3.0), 3).per_piece() == TextSums((-2.0, -1.0), 3)
     assert math.isnan(TextSums((math.nan,), 0).per_piece().scores[0])
 
 
