@@ -3,11 +3,12 @@
 from typing import Any
 
 from spacy.util import SimpleFrozenDict, registry
-from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
-from .forward import Precision
+from .forward import Forward, Precision
+from .log_probs import TargetLogProbs
 
 
 class MaskedLanguageModel(TransformerLanguageModel):
@@ -16,6 +17,8 @@ class MaskedLanguageModel(TransformerLanguageModel):
     shift (Optional[int]): How many positions before a masked piece the model predicts it: 1 for masked next-token
         prediction (GPT-BERT: Charpentier & Samuel 2024; LLM2Vec: BehnamGhader et al. 2024), otherwise 0. None: this is
         tried when the model is loaded.
+    predicts_mask (bool): Whether its mask is one of the pieces that the model may predict. False for MDLM (Sahoo et al.
+        2024), which was trained with a logit of minus infinity for it.
     RAISES (ValueError): `shift` is neither.
     """
 
@@ -33,11 +36,17 @@ class MaskedLanguageModel(TransformerLanguageModel):
         mixed_precision: bool = False,
         shift: int | None = None,
         precision: Precision = "float32",
+        predicts_mask: bool = True,
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if shift not in (None, 0, 1):
             raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
-        self.shift = shift
+        self.shift, self.predicts_mask = shift, predicts_mask
+
+    def _log_probs(
+        self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, *others: Any
+    ) -> TargetLogProbs:
+        return TargetLogProbs(forward, shift, None if self.predicts_mask else hf_tokenizer.mask_token_id)
 
 
 # Under the names of the entry points.

@@ -19,17 +19,20 @@ class TargetLogProbs:
 
     shift (int): How many positions before a piece the model predicts it: 0 for a masked model, 1 for a
         left-to-right one.
+    excluded (Optional[int]): An id that the model is not to predict.
     """
 
     positions_per_target = 1  # how many positions' logits one target needs
 
-    def __init__(self, forward: Forward, shift: int):
+    def __init__(self, forward: Forward, shift: int, excluded: int | None = None):
         self.forward = forward
-        self.shift = shift
+        self.shift, self.excluded = shift, excluded
 
     def __call__(self, batch: Batch) -> Tensors:
         """The log-probabilities, and what else the batch asks for."""
         logits, target = self.forward.logits(batch, self.shift)
+        if self.excluded is not None:
+            logits[:, self.excluded] = -torch.inf
         log_sum = logits.logsumexp(dim=1)
         log_probs = logits.gather(1, target[:, None])[:, 0] - log_sum
         return log_probs, *expected_at(logits, log_sum, target, batch.wanted)

@@ -1,13 +1,18 @@
 """Models of the shapes of masked diffusion, written anew from the papers: LLaDA (Nie et al. 2025) is a Llama that sees
 both sides; Dream (Ye et al. 2025) is one that predicts a masked piece one position before it; A2D is a left-to-right
-model of transformers, such as a Qwen, whose subclass sees both sides. Their tokenizers have no mask token of that name,
-and put nothing around a text.
+model of transformers, such as a Qwen, whose subclass sees both sides; MDLM (Sahoo et al. 2024) is told the time of the
+diffusion, and never predicts its mask. Their tokenizers have no mask token of that name, and put nothing around a text.
 """
 
+import shutil
+import subprocess
+import sys
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 import torch
 from tokenizers.processors import TemplateProcessing
 from torch import nn
@@ -24,7 +29,10 @@ from transformers.modeling_outputs import MaskedLMOutput
 
 from spacy_pll import log_probability_bounds, make_pipeline, perplexity
 
+from .. import reference
 from ..conftest import get_tokenizer
+
+ROOT = Path(__file__).parents[2]
 
 NAMES = ("mask_token", "cls_token", "sep_token", "bos_token", "eos_token")
 MASK, END = "<|mdm_mask|>", "<|endoftext|>"
@@ -104,6 +112,59 @@ class A2D(Qwen2ForCausalLM):
         return super().forward(input_ids=input_ids, attention_mask=mask, use_cache=False)
 
 
+class MDLMConfig(DiffusionConfig):
+    model_type = "mdlm"
+
+    def __init__(self, model_length=60, time_conditioning=False, **others):
+        super().__init__(**others)
+        self.model_length, self.time_conditioning = model_length, time_conditioning
+
+
+class Backbone(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.vocab_embed = nn.Module()
+        self.vocab_embed.embedding = nn.Parameter(torch.randn(config.vocab_size, config.width))
+        self.blocks = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.output_layer = nn.Linear(config.width, config.vocab_size)
+
+    def forward(self, ids, sigma):
+        states = self.vocab_embed.embedding[ids] + sigma[:, None, None]
+        for block in self.blocks:
+            states = block(states, None)
+        return self.output_layer(states)
+
+
+class MDLM(PreTrainedModel):
+    """With the arguments of the published class, and the names by which the example reads it."""
+
+    config_class = MDLMConfig
+    base_model_prefix = "mdlm"
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.backbone = Backbone(config)
+        self.post_init()
+
+    def _init_weights(self, module):
+        pass
+
+    def forward(self, input_ids, timesteps, output_hidden_states=None, return_dict=None):
+        logits = self.backbone(input_ids, timesteps)
+        return MaskedLMOutput(logits=logits) if return_dict else logits
+
+
+class LLaDAConfig(DiffusionConfig):
+    model_type = "llada"
+
+    def __init__(self, **others):
+        super().__init__(**others)
+
+
+class LLaDAModelLM(TinyDiffusion):
+    config_class = LLaDAConfig
+
+
 def register(config, model):
     AutoConfig.register(config.model_type, config, exist_ok=True)
     AutoModelForMaskedLM.register(config, model, exist_ok=True)
@@ -121,13 +182,18 @@ def make_a2d(vocab_size):
     return A2D(A2DConfig(vocab_size=vocab_size, **sizes, **shared))
 
 
-@pytest.fixture(scope="module", params=[make_llada, make_a2d])
-def folder(tmp_path_factory, request):
-    """With a tokenizer that names no special token, as those of left-to-right models."""
+def unnamed_tokenizer():
+    """It names no special token, as those of left-to-right models."""
     tokenizer = deepcopy(get_tokenizer("byte-level"))
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=["$A"], special_tokens=[])
     for name in NAMES:
         setattr(tokenizer, name, None)
+    return tokenizer
+
+
+@pytest.fixture(scope="module", params=[make_llada, make_a2d])
+def folder(tmp_path_factory, request):
+    tokenizer = unnamed_tokenizer()
     tokenizer.add_special_tokens({"additional_special_tokens": [MASK, END]})
     path = tmp_path_factory.mktemp("diffusion")
     torch.manual_seed(0)
@@ -191,3 +257,122 @@ def test_a_corpus_in_a_fixed_number_of_passes(folder):
 def test_a_tokenizer_without_a_mask_token_is_told_how_to_name_it(folder):
     with pytest.raises(ValueError, match="no mask token.*or name the token.*'tokenizer_config': {'mask_token'"):
         make_pipeline(str(folder))
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """By example: its file, beside the classes that "come with the checkpoint"."""
+    folder, before = tmp_path_factory.mktemp("codes"), list(sys.path)
+    for package, config, model in (("mdlm_owt", MDLMConfig, MDLM), ("llada_base", LLaDAConfig, LLaDAModelLM)):
+        (folder / package).mkdir()
+        for part, one in (("configuration", config), ("modeling", model)):
+            file = folder / package / f"{part}_{config.model_type}.py"
+            file.write_text(f"from {__name__} import {one.__name__}\n")
+        shutil.copy(ROOT / "examples" / "diffusion" / f"{config.model_type}.py", folder)
+    yield {name: str(folder / f"{name}.py") for name in ("mdlm", "llada")}
+    sys.path[:] = before
+
+
+def save(folder, config, model, tokenizer, **settings):
+    torch.manual_seed(0)
+    model(config(**settings)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def mdlm(tmp_path):
+    """mdlm(**settings): a folder with a tiny MDLM. Its mask is the id behind those of its tokenizer."""
+
+    def make(**settings):
+        tokenizer = unnamed_tokenizer()
+        return save(tmp_path / "mdlm", MDLMConfig, MDLM, tokenizer, vocab_size=len(tokenizer) + 1, **settings)
+
+    return make
+
+
+NAMED = {"tokenizer_config": {"mask_token": "[MASK]"}}
+
+
+def score_by_hand(ids, mask, log_probs):
+    """The sum over pieces, each masked alone."""
+    rows = [[mask if i == t else one for i, one in enumerate(ids)] for t in range(len(ids))]
+    return sum(log_probs(row)[t, ids[t]].item() for t, row in enumerate(rows))
+
+
+TEXT = "The traveler lost the souvenir."
+
+
+@pytest.mark.parametrize("predicts_mask", [False, True])
+def test_mdlm_by_its_example(mdlm, codes, predicts_mask):
+    folder, tokenizer = mdlm(), unnamed_tokenizer()
+    block = {"name": folder, **NAMED, "predicts_mask": predicts_mask}
+    nlp = make_pipeline(block, code=codes["mdlm"], metrics=["original"], distribution=True)
+    model, ids, mask = MDLM.from_pretrained(folder).eval(), tokenizer(TEXT)["input_ids"], len(tokenizer)
+
+    @torch.inference_mode()
+    def log_probs(row):
+        logits = model(torch.tensor([row]), torch.zeros(1))[0].double()
+        logits[:, mask] -= 0 if predicts_mask else 1e6
+        return logits.log_softmax(-1)
+
+    doc = nlp(TEXT)
+    assert doc._.pll == pytest.approx(score_by_hand(ids, mask, log_probs), abs=1e-4)
+    entropy = 0
+    for t in range(len(ids)):
+        of_all = log_probs([mask if i == t else one for i, one in enumerate(ids)])[t]
+        entropy -= (of_all.exp() * of_all).sum().item()
+    assert doc._.pll_entropy == pytest.approx(entropy, abs=1e-3)
+    assert nlp.get_pipe("pll").model.load().max_length == 60
+    (bound,) = log_probability_bounds(nlp, [(" the tree.", "The traveler lost", "")])
+    assert bound.score < 0
+
+
+def test_the_setting_is_saved(mdlm, codes, tmp_path):
+    nlp, code = make_pipeline({"name": mdlm(), **NAMED, "predicts_mask": False}, code=codes["mdlm"]), codes["mdlm"]
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert not loaded.get_pipe("pll").model.predicts_mask and loaded(TEXT)._.pll == nlp(TEXT)._.pll
+    command = [sys.executable, "-m", "spacy", "pll", "show", TEXT, "--model", str(tmp_path / "saved"), "--code", code]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert f"{loaded(TEXT)._.pll:.2f}" in found.stdout, found.stderr
+
+
+def test_mdlm_that_is_told_the_time_is_refused(mdlm, codes):
+    with pytest.raises(ValueError, match="is told how much of a text is masked"):
+        make_pipeline({"name": mdlm(time_conditioning=True), **NAMED}, code=codes["mdlm"])
+
+
+def test_llada_by_its_example(codes, tmp_path):
+    """It counts its mask among the pieces that it predicts."""
+    tokenizer = unnamed_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": [MASK, END]})
+    folder = save(tmp_path, LLaDAConfig, LLaDAModelLM, tokenizer, vocab_size=len(tokenizer))
+    block = {"name": folder, "tokenizer_config": {"mask_token": MASK}}
+    nlp = make_pipeline(block, code=codes["llada"], metrics=["original"])
+    model, ids = LLaDAModelLM.from_pretrained(folder).eval(), tokenizer(TEXT)["input_ids"]
+
+    @torch.inference_mode()
+    def log_probs(row):
+        return model(torch.tensor([row])).logits[0].double().log_softmax(-1)
+
+    expected = score_by_hand(ids, tokenizer.convert_tokens_to_ids(MASK), log_probs)
+    assert nlp(TEXT)._.pll == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("margin", [None, 0, 20])
+def test_a_bert_without_its_mask(make_nlp, model_folder, margin):
+    """In all passes that there are."""
+    transformer, tokenizer = reference.load_model(model_folder("bert"))
+    block, how = {"name": str(model_folder("bert")), "predicts_mask": False}, {"mask_margin": margin}
+    found, counted = (nlp(TEXT)._.pll for nlp in (make_pipeline(block, **how), make_nlp(**how)))
+    assert found > counted + 1e-3  # each piece gets a part of the probability of the mask
+    nlp, ids = make_pipeline(block, metrics=["original"], **how), tokenizer(TEXT)["input_ids"]
+
+    def log_probs(row):
+        logits = reference.predict(transformer, (ids[0], *row, ids[-1]))[1:-1].clone()
+        return logits.index_fill(1, torch.tensor(tokenizer.mask_token_id), -1e6).log_softmax(-1)
+
+    if margin != 0:  # these scores are exact
+        expected = score_by_hand(ids[1:-1], tokenizer.mask_token_id, log_probs)
+        assert nlp(TEXT)._.pll == pytest.approx(expected, abs=1e-4)
