@@ -296,8 +296,8 @@ class Predictor:
 
     def plans(self, contexts: Contexts, loaded: Loaded) -> Iterator[RowPlan | GroupPlan]:
         """The forward passes for some contexts, in plans of bounded size."""
-        settings = self.settings
-        return make_plans(contexts, self.metrics, loaded.mask_id, settings.mask_spacing, settings.mask_margin)
+        spacing, margin = self.settings.mask_spacing, self.settings.mask_margin
+        return make_plans(contexts, self.metrics, loaded.mask_id, spacing, margin, prompts=loaded.prompts)
 
     def _run(self, contexts: Contexts, loaded: Loaded, wanted: Wanted) -> Passes:
         """Submit the forward passes for some contexts."""

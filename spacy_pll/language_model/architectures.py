@@ -1,5 +1,6 @@
 """The registered architectures: what the `model` block of a pipeline's config names."""
 
+import math
 from typing import Any
 
 from spacy.util import SimpleFrozenDict, registry
@@ -19,7 +20,9 @@ class MaskedLanguageModel(TransformerLanguageModel):
         tried when the model is loaded.
     predicts_mask (bool): Whether its mask is one of the pieces that the model may predict. False for MDLM (Sahoo et al.
         2024), which was trained with a logit of minus infinity for it.
-    RAISES (ValueError): `shift` is neither.
+    cfg (float): The weight of classifier-free guidance (Nie et al. 2025). Above 0, each row is also read with masks in
+        the place of what stands before the text, and the logits are u + (1 + cfg) (p - u), with u of that row.
+    RAISES (ValueError): `shift` or `cfg` is not valid.
     """
 
     kind = "masked"
@@ -37,16 +40,20 @@ class MaskedLanguageModel(TransformerLanguageModel):
         shift: int | None = None,
         precision: Precision = "float32",
         predicts_mask: bool = True,
+        cfg: float = 0.0,
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if shift not in (None, 0, 1):
             raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
-        self.shift, self.predicts_mask = shift, predicts_mask
+        if not 0 <= cfg < math.inf:
+            raise ValueError(f"`cfg`, the weight of classifier-free guidance, must be 0 or more. It is {cfg!r}.")
+        self.shift, self.predicts_mask, self.cfg = shift, predicts_mask, cfg
 
     def _log_probs(
         self, forward: Forward, shift: int, hf_tokenizer: PreTrainedTokenizerBase, *others: Any
     ) -> TargetLogProbs:
-        return TargetLogProbs(forward, shift, None if self.predicts_mask else hf_tokenizer.mask_token_id)
+        excluded = None if self.predicts_mask else hf_tokenizer.mask_token_id
+        return TargetLogProbs(forward, shift, excluded, self.cfg)
 
 
 # Under the names of the entry points.

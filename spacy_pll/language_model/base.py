@@ -289,6 +289,7 @@ class TransformerLanguageModel:
             forward=forward,
             log_probs=log_probs,
             is_rounded=is_rounded,
+            prompts=log_probs.cfg > 0,
         )
 
     @usual_tensors()

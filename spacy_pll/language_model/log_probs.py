@@ -20,17 +20,22 @@ class TargetLogProbs:
     shift (int): How many positions before a piece the model predicts it: 0 for a masked model, 1 for a
         left-to-right one.
     excluded (Optional[int]): An id that the model is not to predict.
+    cfg (float): The weight of classifier-free guidance (Nie et al. 2025). Above 0, the logits are u + (1 + cfg) (p - u)
+        of those with the prompt, p, and those with masks in its place, u.
     """
 
-    positions_per_target = 1  # how many positions' logits one target needs
+    positions_per_target = 1  # how many positions' logits one target needs; twice as many with `cfg`
 
-    def __init__(self, forward: Forward, shift: int, excluded: int | None = None):
+    def __init__(self, forward: Forward, shift: int, excluded: int | None = None, cfg: float = 0.0):
         self.forward = forward
-        self.shift, self.excluded = shift, excluded
+        self.shift, self.excluded, self.cfg = shift, excluded, cfg
 
     def __call__(self, batch: Batch) -> Tensors:
         """The log-probabilities, and what else the batch asks for."""
-        logits, target = self.forward.logits(batch, self.shift)
+        logits, target = self.forward.logits(batch.with_unprompted() if self.cfg else batch, self.shift)
+        if self.cfg:
+            logits, unprompted = logits.chunk(2)
+            logits, target = unprompted + (1 + self.cfg) * (logits - unprompted), target[: len(logits)]
         if self.excluded is not None:
             logits[:, self.excluded] = -torch.inf
         log_sum = logits.logsumexp(dim=1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..arrays import FloatArray, Groups, IntArray, distinct, inverse, lazy
-from .digests import Digests
+from .digests import Digests, scrambled
 from .masks import MaskedRows
 from .scores import Wanted, WeightedSums
 from .windows import Contexts
@@ -47,6 +47,7 @@ class FlatRows(Flat):
     ids: Any  # int32: of all sequences that the rows are made from
     begin: Any  # where the sequence of each row begins
     length: Any  # its length
+    prompt: Any  # how many of its ids stand before the text; 0 where that is not asked
     run_row: Any  # the row of each run of masked positions
     run_begin: Any  # its first position
     run_end: Any  # the position behind its last
@@ -72,7 +73,7 @@ class Batch:
         """A pass that reads these ids, shape (rows, longest), without what is behind the length of each row."""
         none = np.zeros(0, dtype=np.int32)
         begin = np.arange(len(ids)) * ids.shape[1]
-        flat = FlatRows(ids.ravel(), begin, lengths, none, none, none, row, position, target)
+        flat = FlatRows(ids.ravel(), begin, lengths, 0 * begin, none, none, none, row, position, target)
         pad_id = int(ids[np.argmin(lengths), -1])
         return cls(flat, slice(0, len(ids)), slice(0, 0), slice(0, len(row)), -1, pad_id)
 
@@ -145,6 +146,14 @@ class Batch:
             ids = xp.where(edges.cumsum(1)[:, :-1] > 0, self.mask_id, ids)
         return ids if self.lengths.min() == self.width else xp.where(at < length, ids, self.pad_id)
 
+    def with_unprompted(self) -> "Batch":
+        """The same rows and targets, and behind them both again, with masks in the place of the prompts."""
+        ids, prompt = self.ids, self.flat.prompt[self.rows, None]
+        ids = np.concatenate([ids, np.where(np.arange(self.width) < prompt, self.mask_id, ids)])
+        row = np.concatenate([self.row, self.row + self.n_rows])
+        length, position, target = (np.tile(x, 2) for x in (self.lengths, self.position, self.target))
+        return Batch.of(ids, length, row, position, target)
+
     @property
     def can_be_halved(self) -> bool:
         return self.n_targets > 1
@@ -194,11 +203,15 @@ class RowPlan(Plan):
     `original`, `word_l2r` and `whole_word` give the same row.
     """
 
-    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int):
-        """rows (MaskedRows): At least one."""
+    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, prompts: bool = False):
+        """rows (MaskedRows): At least one. prompts (bool): Whether batches are asked what stands before a text."""
         other_ids, other_lengths = rows.others
         ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))
         digests = Digests(ids, ids_of, mask_id).of_rows(rows.source, rows.runs_of, rows.begin, rows.end)
+        prompt = np.zeros(len(rows), dtype=np.int64)
+        if prompts:
+            prompt[rows.entries.row] = contexts.before[contexts.context[rows.entries.piece]]
+            digests = scrambled(prompt, 7) + digests
         first, number = distinct(digests)
         length, longest = ids_of.lengths[rows.source[first]], int(ids_of.lengths.max())
         by_length = np.ravel_multi_index((longest - length, first), (longest + 1, len(rows)))
@@ -210,7 +223,7 @@ class RowPlan(Plan):
         targets = np.ravel_multi_index((inverse(order)[number[entries.row]], entries.position, true), shape)
         of_targets, target_of_entry = distinct(targets)
         runs, begin = rows.runs_in(kept)[:3], ids_of.starts[rows.source[kept]]
-        self.flat = FlatRows(ids, begin, length, *runs, *np.unravel_index(targets[of_targets], shape))
+        self.flat = FlatRows(ids, begin, length, prompt[kept], *runs, *np.unravel_index(targets[of_targets], shape))
         self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
         self.n_targets = len(of_targets)
         self.sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)

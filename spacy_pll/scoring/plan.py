@@ -24,6 +24,7 @@ def make_plans(
     mask_spacing: int | None = None,
     mask_margin: int | None = None,
     max_ids: int = MAX_PLANNED_IDS,
+    prompts: bool = False,
 ) -> Iterator[RowPlan | GroupPlan]:
     """Plan the forward passes for some contexts, in plans of bounded size.
 
@@ -35,6 +36,7 @@ def make_plans(
         of the masked ones (`scoring.groups`); None: each has its own row. A group that would be the whole context is a
         row of its own, which is the same and cheaper. In longer words than `REACH`, what is further away is hidden.
     max_ids (int): As `MAX_PLANNED_IDS`.
+    prompts (bool): See `RowPlan`.
     """
     # A margin that is the whole context gives the exact scores of long words, too.
     reach = None if mask_margin is None else max(REACH, mask_margin)
@@ -44,7 +46,7 @@ def make_plans(
         if mask_margin is not None and not alone.all():
             yield GroupPlan(part, rows.select(~alone), len(metrics), mask_id, mask_margin)
         if alone.any():
-            yield RowPlan(part, rows.select(alone), len(metrics), mask_id)
+            yield RowPlan(part, rows.select(alone), len(metrics), mask_id, prompts)
 
 
 def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> Iterator[Contexts]:

@@ -76,6 +76,13 @@ class Contexts:
         return self.ids_of.lengths
 
     @property
+    def before(self) -> IntArray:
+        """int, shape (contexts,): how many ids stand before the first piece to score; 0 if none of them is a piece."""
+        pieces, before = np.flatnonzero(self.to_score)[::-1], np.zeros(len(self), dtype=np.int64)
+        before[self.context[pieces]] = self.position[pieces] * (self.pieces_of.within[pieces] > 0)
+        return before
+
+    @property
     def true_ids(self) -> IntArray:
         """The id of each piece. int32, shape (pieces,)."""
         ids: IntArray = self.ids[self.ids_of.starts[self.context] + self.position]

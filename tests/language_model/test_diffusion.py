@@ -27,7 +27,8 @@ from transformers import (
 )
 from transformers.modeling_outputs import MaskedLMOutput
 
-from spacy_pll import log_probability_bounds, make_pipeline, perplexity
+from spacy_pll import Choice, Option, choices, log_probability_bounds, make_pipeline, perplexity
+from spacy_pll.errors import PLLError
 
 from .. import reference
 from ..conftest import get_tokenizer
@@ -202,8 +203,10 @@ def folder(tmp_path_factory, request):
     return path
 
 
-def by_itself(folder, before, text, shift=0, first=(), last=()):
-    """The mean over all orders of the pieces of the text, by way of the masked sets: transformers alone."""
+def by_itself(folder, before, text, shift=0, first=(), last=(), cfg=0):
+    """The mean over all orders of the pieces of the text, by way of the masked sets: transformers alone. With guidance
+    (Nie et al. 2025), each set is also read with masks for all that stands before the text.
+    """
     from itertools import permutations
 
     from transformers import AutoTokenizer
@@ -217,9 +220,12 @@ def by_itself(folder, before, text, shift=0, first=(), last=()):
 
     def log_probs(hidden):
         if hidden not in known:
+            prompted, unprompted = (
+                [mask if i in hidden or i < n else one for i, one in enumerate(ids)] for n in (0, own.start)
+            )
             with torch.no_grad():
-                read = torch.tensor([[mask if i in hidden else one for i, one in enumerate(ids)]])
-                known[hidden] = model(read).logits[0].double().log_softmax(-1)
+                p, u = (model(torch.tensor([read])).logits[0].double() for read in (prompted, unprompted))
+            known[hidden] = (u + (1 + cfg) * (p - u)).log_softmax(-1)
         return known[hidden]
 
     chains = [sum(log_probs(frozenset(o[n:]))[t - shift, ids[t]] for n, t in enumerate(o)) for o in permutations(own)]
@@ -228,6 +234,7 @@ def by_itself(folder, before, text, shift=0, first=(), last=()):
 
 
 @pytest.mark.filterwarnings("ignore:The tokenizer of .* names the special tokens")
+@pytest.mark.parametrize("cfg", [0, 0.5, 2.0])
 @pytest.mark.parametrize(
     ("shift", "names", "first", "last"),
     [
@@ -236,12 +243,48 @@ def by_itself(folder, before, text, shift=0, first=(), last=()):
         (1, {"bos_token": END}, [END], []),  # Dream
     ],
 )
-def test_the_bound_of_an_answer_given_its_prompt(folder, shift, names, first, last):
-    block = {"name": str(folder), "shift": shift, "tokenizer_config": {"mask_token": MASK, **names}}
+def test_the_bound_of_an_answer_given_its_prompt(folder, shift, names, first, last, cfg):
+    block = {"name": str(folder), "shift": shift, "tokenizer_config": {"mask_token": MASK, **names}, "cfg": cfg}
     nlp = make_pipeline(block, words="piece")
-    expected = by_itself(folder, "The traveler lost", " the tree.", shift, first, last)
-    (bound,) = log_probability_bounds(nlp, [(" the tree.", "The traveler lost", "")])
-    assert bound.score == pytest.approx(expected, abs=1e-3)
+    # Equal texts with other prompts, which guidance tells apart.
+    asked = [("The traveler lost", " the tree."), ("The traveler lost the", " tree.")]
+    found = log_probability_bounds(nlp, [(text, before, "") for before, text in asked])
+    expected = [by_itself(folder, before, text, shift, first, last, cfg) for before, text in asked]
+    assert [bound.score for bound in found] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:The tokenizer of .* names the special tokens")
+def test_both_rows_are_in_one_pass(folder, monkeypatch):
+    """And a text without a prompt is read as without guidance."""
+    block = {"name": str(folder), "shift": 0, "tokenizer_config": {"mask_token": MASK, "bos_token": END}}
+    plain, guided = (make_pipeline({**block, "cfg": cfg}, metrics=["original"]) for cfg in (0, 0.5))
+    assert guided(TEXT)._.pll == pytest.approx(plain(TEXT)._.pll, abs=1e-4)
+    predictor, rows = guided.get_pipe("pll").predictor, []
+    predictor.prepare().forward.model.register_forward_pre_hook(
+        lambda module, args, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    choices(guided, [Choice([Option(text, "The traveler lost") for text in ("the tree.", "the souvenir.")])])
+    assert len(rows) == 1
+    with pytest.raises(PLLError, match="cannot read all masks in one pass"):
+        make_pipeline({**block, "cfg": 0.5}, mask_margin=1)(TEXT)
+    with pytest.raises(ValueError, match="`cfg`, the weight of classifier-free guidance, must be 0 or more. It is -1"):
+        make_pipeline({**block, "cfg": -1})
+
+
+@pytest.mark.filterwarnings("ignore:The tokenizer of .* names the special tokens")
+def test_guidance_in_lm_eval(folder, tmp_path):
+    """By the model's block, or by a pipeline that is saved with it."""
+    lm_eval = pytest.importorskip("spacy_pll.lm_eval", reason="needs lm-evaluation-harness: pip install '.[lm-eval]'")
+    from lm_eval.api.instance import Instance
+
+    block = {"name": str(folder), "shift": 0, "tokenizer_config": {"mask_token": MASK}, "cfg": 0.5}
+    make_pipeline(block).to_disk(tmp_path / "guided")
+    asked = [("The traveler lost", " the tree."), ("The traveler lost the", " tree.")]
+    requests = [Instance("loglikelihood", {}, one, i) for i, one in enumerate(asked)]
+    expected = [by_itself(folder, *one, cfg=0.5) for one in asked]
+    for pretrained in (block, str(tmp_path / "guided")):
+        model = lm_eval.PLL(pretrained, metrics="sentence_any_order", show_progress=False)
+        assert [score for score, _ in model.loglikelihood(requests)] == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_corpus_in_a_fixed_number_of_passes(folder):
