@@ -46,7 +46,7 @@ class MaskedLanguageModel(TransformerLanguageModel):
         if shift not in (None, 0, 1):
             raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
         if not 0 <= cfg < math.inf:
-            raise ValueError(f"`cfg`, the weight of classifier-free guidance, must be 0 or more. It is {cfg!r}.")
+            raise ValueError(f"`cfg` must be a weight of 0 or more, for classifier-free guidance. It is {cfg!r}.")
         self.shift, self.predicts_mask, self.cfg = shift, predicts_mask, cfg
 
     def _log_probs(

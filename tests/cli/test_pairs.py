@@ -196,9 +196,9 @@ def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
     seen = []
     make_plans = prediction.make_plans
 
-    def counting(contexts, *args):
+    def counting(contexts, *args, **more):
         seen.extend(contexts)
-        return make_plans(contexts, *args)
+        return make_plans(contexts, *args, **more)
 
     monkeypatch.setattr(prediction, "make_plans", counting)
     run("pairs", blimp, "--model", model_folder("bert"))
