@@ -13,8 +13,8 @@ from ..pipelines import PipelineSettings, make_pipeline
 from ..progress import with_progress
 from ..tables.rows import check_columns
 from . import options
-from .comparison import OPTIONS, measure_table
-from .options import OF_TOKENS, argument_options, file_options, parse_numbers, pipeline_options, several
+from .comparison import Evaluation, figure_table
+from .options import OF_TOKENS, file_options, options_from, parse_numbers, pipeline_options, several
 from .terminal import check_table, save, say
 
 # Settings that say what is read and masked.
@@ -25,8 +25,9 @@ SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probabilit
 
 @pipeline_options(without=(*OF_TOKENS, *NOT_OF_SLOTS))
 @file_options
-@argument_options("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
-@argument_options("asking", slots, *ASKING, keep={"min": 1}, top={"min": 1}, max_pieces={"min": 1})
+@options_from("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
+@options_from("grouping", Evaluation, "by")
+@options_from("asking", slots, *ASKING, keep={"min": 1}, top={"min": 1}, max_pieces={"min": 1})
 def slots_cli(
     path: Annotated[
         str,
@@ -39,10 +40,10 @@ def slots_cli(
     reading: dict[str, Any],
     how: dict[str, Any],
     asking: dict[str, Any],
+    grouping: dict[str, Any],
     hits: Annotated[
         list[str] | None, several("With --gold: of how many of the best. [default: 5,10]", metavar="NUMBER,NUMBER,...")
     ] = None,
-    by: Annotated[list[str] | None, OPTIONS["by"]] = None,
     force: options.Force = False,
 ) -> None:
     """Score words or phrases in a gap, for many texts.
@@ -53,6 +54,7 @@ def slots_cli(
     With --top in their place, words are searched.
     """
     check_table(output, force)
+    by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
         raise ValueError(
@@ -60,7 +62,7 @@ def slots_cli(
         )
     top, search = asking["top"], asking["top"] is not None
     texts = read_slots(path, search=search, **reading, **how)
-    levels(texts, by or None)
+    levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
@@ -68,7 +70,7 @@ def slots_cli(
     words = asked.search(texts, top, asking["max_pieces"]) if top else asked.fill(texts, asking["keep"])
     found = list(with_progress(words, len(texts)))
     if reading["gold"]:
-        say(measure_table(slot_measures(texts, found, at, by or None)))
+        say(figure_table(("group", "measure (95 % interval)", "items"), slot_measures(texts, found, at, by)))
     save(
         output,
         write_table,
