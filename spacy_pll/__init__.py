@@ -18,7 +18,7 @@ from .evaluation.margins import compare_margins
 from .evaluation.minimal_pairs import PairScores, minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
-from .evaluation.rescoring import rescore
+from .evaluation.rescoring import rescore, tune_rescoring
 from .evaluation.suite_readers import read_suite
 from .evaluation.suites import Suite, score_suite
 from .metrics import MaskRows, register_metric
@@ -84,6 +84,7 @@ __all__ = [
     "score_words",
     "slots",
     "to_dataframe",
+    "tune_rescoring",
     "variants",
     "visualize",
     "window_perplexities",

@@ -19,6 +19,7 @@ from ..evaluation.rescoring import (
     rescored_rows,
     score_hypotheses,
     with_pll,
+    with_reference,
     word_error_rate,
 )
 from ..files import check_output, to_json, write_text
@@ -169,11 +170,6 @@ def tuned_weights(dev: str, lists: list[NBest], grids: list[list[float]]) -> tup
         if found == grid[-1] > grid[0]:
             say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
     return weight, word_weight
-
-
-def with_reference(lists: list[NBest]) -> list[NBest]:
-    """Those with one reference, which the word error rate takes."""
-    return [nbest for nbest in lists if len(nbest.references) == 1]
 
 
 def shown_weights(weight: float, word_weight: float) -> str:

@@ -25,6 +25,7 @@ from ..stream.workers import AS_USUAL, Work
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
+TRIED_WEIGHTS = tuple(i / 20 for i in range(41))  # to try, as the command's grid 0:2:0.05
 
 
 def score_hypotheses(
@@ -101,6 +102,11 @@ def best_weights(
     return min(tried, key=lambda both: sum(of[ranking(nbest, *both)[0]] for of, nbest in zip(errors, lists)))
 
 
+def with_reference(lists: Iterable[NBest]) -> list[NBest]:
+    """Those with one reference, which the word error rate takes."""
+    return [nbest for nbest in lists if len(nbest.references) == 1]
+
+
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Substitutions, deletions and insertions of a corpus, divided by the number of words in its references, in
     percent. Words are what white space separates; case and punctuation count.
@@ -172,6 +178,56 @@ def rescore(
     for name, value in (("weight", weight), ("word_weight", word_weight)):
         if not math.isfinite(value):
             raise ValueError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
-    nbests = [parse_nbest(dict(row), f"list {number}", costs) for number, row in enumerate(lists, 1)]
+    nbests = _parse(lists, costs)
     scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))
+
+
+def tune_rescoring(
+    nlp: Language,
+    lists: Iterable[Mapping[str, Any]],
+    weights: Sequence[float] = TRIED_WEIGHTS,
+    word_weights: Sequence[float] = (0.0,),
+    *,
+    per_piece: bool = False,
+    costs: bool | None = None,
+    component: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    n_process: int = 1,
+    show_progress: bool = False,
+) -> tuple[float, float]:
+    """The weights for `rescore` with the lowest word error rate on n-best lists with references, a development set.
+
+    lists (Iterable[Mapping[str, Any]]): As for `rescore`. Each also has a "reference", the right text; lists without
+        one, or with several "references", are left out.
+    weights (Sequence[float]): The weights of the PLL to try. The default is 0, 0.05, ... 2.
+    word_weights (Sequence[float]): The weights of the number of words to try, with each weight of the PLL.
+    per_piece, costs, component, batch_size, n_process, show_progress: See `rescore`.
+    RETURNS (tuple[float, float]): `weight` and `word_weight`. Of equally good ones the smallest weight, then the word
+        weight nearest to 0.
+    RAISES (ValueError): There is no weight to try, or one is not finite; no list has one reference, or a list cannot be
+        scored.
+    RAISES (ImportError): jiwer is not installed.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    hypotheses = [{"text": "the cats at", "score": -2.9}, {"text": "the cat sat", "score": -3.1}]
+    weight, word_weight = spacy_pll.tune_rescoring(nlp, [{"hypotheses": hypotheses, "reference": "the cat sat"}])
+    weight  # 0.05
+    ```
+    """
+    for name, values in (("weights", weights), ("word_weights", word_weights)):
+        if not len(values) or not all(map(math.isfinite, values)):
+            raise ValueError(f"`{name}` must be finite numbers, such as [0.0, 0.5]. They are {values!r:.100}.")
+    nbests = with_reference(_parse(lists, costs))
+    if not nbests:
+        raise ValueError("No list has one reference, so no weight can be tuned. Give lists with a 'reference'.")
+    word_error_rate(["a"], ["a"])  # fails here without jiwer, before anything is scored
+    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
+    return best_weights(with_pll(nbests, scores, per_piece), weights, word_weights)
+
+
+def _parse(lists: Iterable[Mapping[str, Any]], costs: bool | None) -> list[NBest]:
+    return [parse_nbest(dict(row), f"list {number}", costs) for number, row in enumerate(lists, 1)]

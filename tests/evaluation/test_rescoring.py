@@ -1,4 +1,5 @@
 import builtins
+import itertools
 import re
 
 import numpy as np
@@ -7,10 +8,17 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll import rescore
+from spacy_pll import rescore, tune_rescoring
 from spacy_pll.cli.rescore import parse_grid
 from spacy_pll.evaluation.readers import NBest
-from spacy_pll.evaluation.rescoring import best_weights, errors_at, is_silence_last, ranking, word_error_rate
+from spacy_pll.evaluation.rescoring import (
+    TRIED_WEIGHTS,
+    best_weights,
+    errors_at,
+    is_silence_last,
+    ranking,
+    word_error_rate,
+)
 from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
@@ -179,3 +187,38 @@ def test_lists_are_rescored_in_python(make_nlp):
         rescore(nlp, [], 0.5, word_weight=float("inf"))
     with pytest.raises(ValueError, match="no `pll` component 'none'"):
         rescore(nlp, [], 0.5, component="none")
+
+
+@pytest.mark.parametrize("per_piece", [False, True])
+def test_tuned_weights_make_the_fewest_errors_of_all(per_piece, make_nlp):
+    """By `rescore` with each pair of weights, and the errors of what it has first."""
+    nlp, texts = make_nlp("bert"), ["the traveler lost it", "the traveler lost", "the the traveler", "it"]
+    rows = [
+        {"hypotheses": [{"text": text, "score": -float(i)} for i, text in enumerate(order)], "reference": right}
+        for order, right in ((texts, texts[2]), (texts[::-1], texts[0]), (texts[1:], texts[1]))
+    ]
+    weights, word_weights = [-0.3, 0.0, 0.1, 0.5, 2.0], [-1.0, 0.0, 3.0]
+
+    def rate(weight, word_weight):
+        found = rescore(nlp, rows, weight, word_weight=word_weight, per_piece=per_piece)
+        best = [row["hypotheses"][0]["text"] for row in found]
+        return word_error_rate(best, [row["reference"] for row in rows])["WER"]
+
+    tried = [(rate(*both), both[0], abs(both[1]), both) for both in itertools.product(weights, word_weights)]
+    unscored = [{**rows[0], "reference": None}, {**rows[0], "reference": None, "references": ["a", "b"]}]
+    found = tune_rescoring(nlp, [*rows, *unscored], weights, word_weights, per_piece=per_piece)
+    assert found == min(tried)[3] and max(tried)[0] > min(tried)[0]
+    assert tune_rescoring(nlp, rows, per_piece=per_piece) in itertools.product(parse_grid("0:2:0.05"), [0.0])
+
+
+def test_weights_that_cannot_be_tuned(make_nlp):
+    row = {"hypotheses": [{"text": "a", "score": -1.0}]}
+    with pytest.raises(ValueError, match="No list has one reference"):
+        tune_rescoring(make_nlp("bert"), [row])
+    for weights in ([], [0.0, float("nan")]):
+        with pytest.raises(ValueError, match="`weights` must be finite numbers"):
+            tune_rescoring(make_nlp("bert"), [{**row, "reference": "a"}], weights)
+
+
+def test_the_weights_that_are_tried_are_the_grid_of_the_command():
+    assert list(TRIED_WEIGHTS) == parse_grid("0:2:0.05")

@@ -147,6 +147,10 @@ CALLS = {
     "minimal_pairs": ("texts component", lambda user: spacy_pll.minimal_pairs(user.nlp, user.each(PAIRS))),
     "choices": ("texts component", lambda user: spacy_pll.choices(user.nlp, user.each(CHOICES))),
     "rescore": ("texts component", lambda user: spacy_pll.rescore(user.nlp, user.each(NBEST), 0.5)),
+    "tune_rescoring": (
+        "texts component",
+        lambda user: spacy_pll.tune_rescoring(user.nlp, user.each({**one, "reference": "It lost."} for one in NBEST)),
+    ),
     "perplexity": ("texts component", lambda user: spacy_pll.perplexity(user.nlp, user.each(TEXTS))),
     "window_perplexities": ("component", lambda user: spacy_pll.window_perplexities(user.nlp, TEXTS, 2)),
     "agree": (
