@@ -77,6 +77,7 @@ def test_a_language_whose_tokenizer_needs_a_package(monkeypatch):
         make_pipeline(lang="th")
 
 
+@pytest.mark.cpu
 def test_a_model_by_its_name_alone(model_folder, tmp_path):
     """What everyone types first. The config that is saved has the block."""
     folder = str(model_folder("bert"))
@@ -98,6 +99,7 @@ def test_a_model_by_its_name_alone(model_folder, tmp_path):
     assert nlp.config["components"]["pll"]["model"] == block and nlp(SENTENCES[0])._.pll == expected
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("name", ["builtin", "built-in", None])
 def test_the_built_in_model_by_its_name(name):
     nlp = spacy.blank("en")

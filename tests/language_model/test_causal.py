@@ -255,6 +255,7 @@ def test_the_leading_space_with_a_special_token_behind_the_text(causal_folder):
     assert doc._.pll == pytest.approx(sum(brute_force_words(SPACED, folder, "Ġ")), abs=1e-4)
 
 
+@pytest.mark.cpu
 def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_folder, tmp_path):
     folder = causal_folder("gpt2")
     nlp = make_nlp(folder, "previous")

@@ -167,6 +167,7 @@ def test_a_folder_without_the_files_of_a_tokenizer(model_folder, tmp_path, archi
             load(folder)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("architecture", ["deberta", "deberta-v2"])
 def test_the_head_of_debertas_authors(architecture, tmp_path):
     """Its weights have other names than those of transformers' own."""

@@ -251,6 +251,7 @@ def test_a_model_in_half_precision_is_copied():
     assert scores(found(TEXT)).tolist() == scores(expected(TEXT)).tolist()
 
 
+@pytest.mark.cpu
 def test_it_is_saved_as_any_other(tmp_path):
     nlp = make_pipeline(build(), ["original"])
     expected = scores(nlp(TEXT)).tolist()

@@ -133,6 +133,7 @@ def test_a_tokenizer_can_be_saved_when_its_files_are_gone(tmp_path, name):
     assert spacy.load(tmp_path / "saved")(SENTENCES[0])._.pll == nlp(SENTENCES[0])._.pll
 
 
+@pytest.mark.cpu
 def test_files_with_other_names_are_saved_under_the_usual_ones(tmp_path):
     make("phobert", tmp_path)
     names = [str((tmp_path / old).rename(tmp_path / new)) for old, new in (("vocab.txt", "v"), ("bpe.codes", "c"))]
