@@ -26,4 +26,4 @@ def test_the_lanes_together_run_every_test():
     config.read(ROOT / "setup.cfg", encoding="utf8")
     markers = re.findall(r"^(\w+):", config["tool:pytest"]["markers"], re.MULTILINE)
     whole = re.findall(r"-m pytest -q(?: -m (\w+))?(?: --durations=10)?$", SCRIPT, re.MULTILINE)
-    assert {"", *markers} - set(whole) == {"hub"}
+    assert {"", *markers} - set(whole) == {"hub", "cpu"}  # tests of a CPU are run by all of them, without --gpu
