@@ -78,7 +78,9 @@ class Slot(NamedTuple):
             raise InputError(problem, "Correct it, or give as `gap` what stands for the gap.")
         if candidates == ():
             raise InputError(f"{place}: there is no candidate.")
-        if gold is not None and (gold := gold.strip()) not in (candidates or [gold]):
+        if gold is not None and not (gold := plain_text(gold, f"{place}, the right candidate").strip()):
+            raise InputError(f"{place}: the right candidate is empty. Name it, or leave the text out.")
+        if gold is not None and gold not in (candidates or [gold]):
             raise InputError(f"{place}: {gold!r:.100} is right, and is no candidate. Add it, or leave the text out.")
         return cls(sides[0], sides[1], candidates or (), gold, place, **more)
 
@@ -124,7 +126,8 @@ def slots(
         each text. None: Words are searched, and `top` says how many.
     gold (Optional[Sequence[str]]): The right candidate of each text.
     gap (str): What stands for the gap. If it is one character several times, such as ___, it may also be longer.
-    keep (Optional[int]): Keep so many of the best candidates of a text, and the right one. None: all.
+    keep (Optional[int]): Keep so many of the best candidates of a text (more, if the last of them is as probable as
+        others), and the right one. None: all.
     top (Optional[int]): Without candidates: find so many whole words, the best ones of a beam search: piece by piece in
         the order of word_l2r, so many beginnings go on. A word with an improbable beginning may be missed.
     max_pieces (int): The most wordpieces of a word that is searched.
@@ -153,12 +156,20 @@ def slots(
     """
     check_texts(texts)
     check_texts(candidates, "candidates")
-    given, every = [*texts], None
-    if (candidates is None) != (top is not None):
+    check_texts(gold, "gold")
+    given, every, some = [*texts], None, None if candidates is None else [*candidates]
+    if (some is None) != (top is not None):
         raise InputError("Give either `candidates`, or as `top` the number of words to find.")
-    if candidates is not None and len(candidates) and isinstance(candidates[0], str):
-        every = distinct_candidates("Candidate", candidates)
-    of_each = candidates if candidates is not None and every is None else given
+    for name, value in {"keep": keep, "top": top, "max_pieces": max_pieces}.items():
+        if value is not None and value < 1:
+            raise InputError(f"`{name}` must be 1 or more. It is {value}.")
+    if keep is not None and top is not None:
+        raise InputError("`top` says how many words there are. Leave out `keep`.")
+    if some is not None and not some:
+        raise InputError("There are no `candidates`. Give some, or as `top` the number of words to find.")
+    if some is not None and isinstance(some[0], str):
+        every = distinct_candidates("Candidate", some)
+    of_each = some if some is not None and every is None else given
     if len(of_each) != len(given) or gold is not None and len(gold) != len(given):
         raise InputError(f"There are {len(given):,} texts. Give as many lists of `candidates`, and as many of `gold`.")
     made = list[Slot]()
@@ -222,6 +233,12 @@ class Slots:
         self.nlp, self.shared_pieces = nlp, shared_pieces
         self.predictor = Predictor(scorer.model, get_doc_spans, settings)
         self.loaded = self.predictor.prepare()
+        if self.loaded.prompts:
+            raise PLLError(
+                "Candidates in a gap are scored without guidance, and the model has `cfg`.",
+                "Leave out `cfg`, which is in a config, or use score_continuations.",
+            )
+        self.alike = dict[str, str]()  # candidates, and others of which the tokenizer makes the same
         first, *_, last = self.loaded.tokenizer.encode("a a", add_special_tokens=False).word_ids
         self.divides_at_spaces = first != last
         self.spell = lru_cache(1000)(self._spell)
@@ -240,6 +257,12 @@ class Slots:
             warn_user(
                 f"{n:,} candidate{'s have' if n > 1 else ' has'} a character that the tokenizer does not know, such as "
                 f"{text!r:.100} ({where}). There is no score, probability or rank for {'them' if n > 1 else 'it'}."
+            )
+        if self.alike and warns:
+            text, other = next(iter(self.alike.items()))
+            warn_user(
+                f"To the tokenizer, {len(self.alike):,} of the candidates are equal to others, such as {text!r:.100} "
+                f"to {other!r:.100}. They share a rank, and each counts in the probabilities. Leave one of them out."
             )
 
     def search(self, slots: Sequence[Slot], top: int, max_pieces: int) -> Iterator[list[Filler]]:
@@ -272,10 +295,16 @@ class Slots:
             for slot, found in zip(block, words):
                 if not found:
                     raise InputError(f"{slot.place}: no word of up to {max_pieces} wordpieces was found in the gap.")
-                found.update({slot.gold: None} if slot.gold else {})
-            slots_of_found = [slot._replace(candidates=tuple(one)) for slot, one in zip(block, words)]
+            slots_of_found = [self._with_gold(slot, [*one]) for slot, one in zip(block, words)]
             for fillers_of in self.fill(slots_of_found, top, warns=False):
                 yield [one for one in fillers_of if one.pieces or one.is_gold]
+
+    def _with_gold(self, slot: Slot, found: list[str]) -> Slot:
+        """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
+        if slot.gold and slot.gold not in found:
+            *pieces, own = self._near(slot._replace(candidates=(*found, slot.gold))).pieces
+            found = [word for word, spelled in zip(found, pieces) if spelled != own or not own] + [slot.gold]
+        return slot._replace(candidates=tuple(found))
 
     def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
         """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""
@@ -320,6 +349,10 @@ class Slots:
             pieces = tuple(ids[first : first + n])
             known = self.loaded.unknown_id not in pieces
             found.append((tuple(ids[some.start : first]), pieces if known else (), tuple(ids[first + n : some.stop])))
+        first_with = dict[Pieces, str]()
+        for text, (_, pieces, _) in zip(candidates, found):
+            if pieces and first_with.setdefault(pieces, text) != text:
+                self.alike.setdefault(text, first_with[pieces])
         return SpelledCandidates.of(found)
 
     def read(self, some: Sequence[tuple[Slot, int]]) -> list[Reading]:
@@ -381,16 +414,18 @@ def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: i
     costs = np.where(np.array(list(map(len, spelling.pieces))) > 0, -scores, np.inf)
     some, total = np.arange(len(costs)), np.logaddexp.reduce(-costs)
     if keep is not None and keep < len(costs):
-        some = np.flatnonzero(costs <= np.partition(costs, keep - 1)[keep - 1])
+        some = np.flatnonzero(costs <= min(np.partition(costs, keep - 1)[keep - 1], np.finfo(np.float64).max))
     some = some[np.argsort(costs[some], kind="stable")]
-    ranks = dict(zip(some[:keep].tolist(), (1 + np.searchsorted(costs[some], costs[some[:keep]])).tolist()))
+    ranks = dict(zip(some.tolist(), (1 + np.searchsorted(costs[some], costs[some])).tolist()))
     if slot.gold is not None and (right := slot.candidates.index(slot.gold)) not in ranks:
         ranks[right] = 1 + int((costs < costs[right]).sum())
     found = list[Filler]()
     for i, rank in ranks.items():
         text, n, score = slot.candidates[i], len(spelling.pieces[i]), float(scores[i])
-        of_model, probability = math.exp(score) if n == 1 else None, math.exp(score - total)
         is_gold = None if slot.gold is None else text == slot.gold
-        one = Filler(text, score, n, of_model, probability, rank, is_gold)
-        found.append(one if n else Filler(text, None, 0, None, None, None, is_gold))
+        one = Filler(text, None, 0, None, None, None, is_gold)  # the tokenizer does not know it
+        if n:
+            of_model = math.exp(score) if n == 1 else None
+            one = Filler(text, score, n, of_model, math.exp(score - total), rank, is_gold)
+        found.append(one)
     return found

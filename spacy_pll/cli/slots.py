@@ -61,6 +61,8 @@ def slots_cli(
             "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
         )
     top, search = asking["top"], asking["top"] is not None
+    if search and asking["keep"]:
+        raise ValueError("--top says how many words there are. Leave out --keep.")
     texts = read_slots(path, search=search, **reading, **how)
     levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS

@@ -24,11 +24,13 @@ class TargetLogProbs:
         of those with the prompt, p, and those with masks in its place, u.
     """
 
-    positions_per_target = 1  # how many positions' logits one target needs; twice as many with `cfg`
+    positions_per_target = 1  # how many positions' logits one target needs
 
     def __init__(self, forward: Forward, shift: int, excluded: int | None = None, cfg: float = 0.0):
         self.forward = forward
         self.shift, self.excluded, self.cfg = shift, excluded, cfg
+        if cfg:
+            self.positions_per_target = 2
 
     def __call__(self, batch: Batch) -> Tensors:
         """The log-probabilities, and what else the batch asks for."""

@@ -10,7 +10,8 @@ import torch
 
 import spacy_pll
 from spacy_pll import score_continuations, slots
-from spacy_pll.analysis.slots import Slots
+from spacy_pll.analysis.slots import Slot, Slots
+from spacy_pll.evaluation.slots import slot_measures
 from spacy_pll.prediction import Predictor
 
 from .. import reference
@@ -189,9 +190,46 @@ def test_the_best_and_the_right_one_are_kept(make_nlp):
 def test_equal_candidates_share_a_rank(make_nlp):
     if "uncased" not in (nlp := make_nlp("bert", "bert-base-uncased")).get_pipe("pll").model.name:
         pytest.skip("no tokenizer that ignores case")
-    (found,) = slots(nlp, [TEXTS[0]], ["Cat", "cat", "dog"])
+    with pytest.warns(UserWarning, match="1 of the candidates are equal"):
+        (found,) = slots(nlp, [TEXTS[0]], ["Cat", "cat", "dog"])
     assert sorted(one.rank for one in found) in ([1, 1, 3], [1, 2, 2])
     assert [one.text for one in found if one.text != "dog"] == ["Cat", "cat"]
+
+
+@pytest.mark.filterwarnings("ignore:To the tokenizer")
+def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
+    """Of equally probable best candidates, each counts a share, those that are not written, too."""
+    nlp, (text, *_) = make_nlp(), TEXTS
+    words = ["the souvenir", "the  souvenir", "the   souvenir", "cat"]
+    asked = Slots(nlp)
+    for gold in words:
+        made = [Slot.of(text, "___", tuple(words), gold, "Text 1")]
+        every, *kept = ([*asked.fill(made, keep)] for keep in (None, 1, 2, 3))
+        for found in kept:
+            assert slot_measures(made, found, [2]) == slot_measures(made, every, [2])
+            assert found[0] == [one for one in every[0] if one in found[0]]
+
+
+def test_candidates_that_are_equal_to_the_tokenizer_are_named(make_nlp):
+    with pytest.warns(UserWarning, match="1 of the candidates are equal to others, such as 'the  souvenir' to 'the so"):
+        slots(make_nlp(), TEXTS[:2], ["the souvenir", "the  souvenir", "cat"])
+
+
+def test_a_gold_word_that_is_found_under_another_name_does_not_compete_with_itself(make_nlp):
+    nlp, text = make_nlp(), "The young ___ lost it."
+    (found,) = slots(nlp, [text], top=3, max_pieces=1)
+    same = f"\u200b{found[0].text}"  # the tokenizer leaves the first character out
+    (with_gold,) = slots(nlp, [text], top=3, max_pieces=1, gold=[same])
+    assert [one.text for one in with_gold] == [same, *(one.text for one in found[1:])]
+    assert [one.probability for one in with_gold] == pytest.approx([one.probability for one in found])
+
+
+def test_a_model_with_guidance_is_refused(make_nlp):
+    nlp = make_nlp()
+    scorer = nlp.get_pipe("pll")
+    nlp = spacy_pll.make_pipeline({"name": scorer.model.name, "cfg": 1.0})
+    with pytest.raises(ValueError, match="without guidance.*`cfg`.*score_continuations"):
+        slots(nlp, TEXTS[:1], ["cat"])
 
 
 def test_unknown_candidates_are_counted_and_last(make_nlp):
@@ -216,7 +254,13 @@ def test_unknown_candidates_are_counted_and_last(make_nlp):
         (["___"], ["a", " "], {}, "Candidate 2 is empty"),
         (["___", "___"], [["a"], ["b", "c", " b"]], {}, "Text 2, candidate 3: 'b' is there twice, first as .* 1"),
         (["___"], ["a", 3], {}, "Candidate 2 is no text, but 3"),
-        (["___"], [], {}, "1 texts. Give as many lists of `candidates`"),
+        (["___"], [], {}, "There are no `candidates`"),
+        (["___"], ["a"], {"gold": "a"}, "`gold` must be a list of texts"),
+        (["___"], ["a"], {"gold": [" "]}, "Text 1: the right candidate is empty"),
+        (["___"], ["a"], {"keep": 0}, "`keep` must be 1 or more. It is 0"),
+        (["___"], None, {"top": 0}, "`top` must be 1 or more"),
+        (["___"], None, {"top": 1, "max_pieces": 0}, "`max_pieces` must be 1"),
+        (["___"], None, {"top": 1, "keep": 1}, "Leave out `keep`"),
         (["___"], [[]], {}, "Text 1: .* no candidate"),
         (["___"], ["a"], {"gold": []}, "as many of `gold`"),
         (["___"], ["a"], {"gold": ["b"]}, "Text 1: 'b' is right, and is no candidate"),

@@ -274,8 +274,10 @@ def test_both_rows_are_in_one_pass(folder, monkeypatch):
 @pytest.mark.filterwarnings("ignore:The tokenizer of .* names the special tokens")
 def test_guidance_in_lm_eval(folder, tmp_path):
     """By the model's block, or by a pipeline that is saved with it."""
-    lm_eval = pytest.importorskip("spacy_pll.lm_eval", reason="needs lm-evaluation-harness: pip install '.[lm-eval]'")
+    pytest.importorskip("lm_eval", reason="needs lm-evaluation-harness: pip install '.[lm-eval]'")
     from lm_eval.api.instance import Instance
+
+    from spacy_pll import lm_eval
 
     block = {"name": str(folder), "shift": 0, "tokenizer_config": {"mask_token": MASK}, "cfg": 0.5}
     make_pipeline(block).to_disk(tmp_path / "guided")

@@ -43,7 +43,7 @@ class Accuracies(transformers.TrainerCallback):
 
 
 def by_trainer(model, tokenizer, rows, callbacks, folder):
-    pytest.importorskip("accelerate", reason="accelerate is not installed: pip install . --group test")
+    pytest.importorskip("accelerate", reason="accelerate is not installed: pip install . --group test-all")
     options = {"max_steps": STEPS, "logging_steps": 1, "learning_rate": 0.05, "per_device_train_batch_size": 2}
     arguments = transformers.TrainingArguments(
         str(folder), **options, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True
