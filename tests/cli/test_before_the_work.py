@@ -131,6 +131,7 @@ def fails_early(models, tmp_path, monkeypatch):
                 warnings.simplefilter("ignore")
                 result = invoke(WAYS[way][0], *options, "--", *arguments)
         finally:
+            call.left = {str(path): path.read_text() for path in Path().rglob("*.*") if path.is_file()}
             monkeypatch.chdir(tmp_path)
             shutil.rmtree(folder)
         assert not (result.exit_code and rows), (way, changes, result.stderr)
@@ -244,3 +245,30 @@ def test_any_columns(way, fails_early):
     for name in {*map(str, called(way).values())} & TABLES.keys():
         for column in ADDED:
             fails_early(way, {}, {**TABLES, name: [{column: 0, **row} for row in TABLES[name]]})
+
+
+MINE = [{"mine": "precious"}]
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "show"])
+def test_what_force_replaces_stays_until_the_new_one_is_whole(way, fails_early, monkeypatch):
+    """In each output, when a run is stopped in its first pass, and in a later one."""
+
+    def stop(self, batch):
+        left.pop()
+        if not left:
+            raise KeyboardInterrupt
+        return batch
+
+    monkeypatch.setattr(WorkDone, "add", stop)
+    parameters = parameters_of(WAYS[way][0])
+    outputs = [one.name for one in parameters if one.type is Path]
+    given = {name: called(way).get(name, "p.svg" if name == "plot" else "more.csv") for name in outputs}
+    old = {name if "." in name else f"{name}/gene.csv": MINE for name in given.values()}
+    batches = {"batch_size": "1"} if "batch_size" in {one.name for one in parameters} else {}
+    for n in (1, 2):
+        left = [None] * n
+        said = fails_early(way, {**given, **batches, "force": True}, {**TABLES, **old})
+        assert said or (n == 2 and left)
+        kept = {name: fails_early.left.get(name) for name in old}
+        assert (kept == dict.fromkeys(old, "mine\nprecious\n")) == (said is not None)
