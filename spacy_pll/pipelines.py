@@ -79,7 +79,7 @@ class PipelineSettings:
     spans: Literal["doc", "sents", "strided"] | None = None
     lang: str = "en"
     precision: Literal["float32", "tf32", "bfloat16", "float16"] | None = None
-    gpu_id: int = -1
+    gpu_id: int = at_least(-1, -1)
     threads: int | None = at_least(1)
     attr: str | None = None
     code: str | None = None

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -60,7 +60,8 @@ class ScoringSettings:
     distribution: bool = False
 
     def __post_init__(self) -> None:
-        names = [self.metrics] if isinstance(self.metrics, str) else list(self.metrics)  # a list, as a config has them
+        several = isinstance(self.metrics, Iterable) and not isinstance(self.metrics, str)
+        names = list(self.metrics) if several else [self.metrics]  # a list, as a config has them
         object.__setattr__(self, "metrics", names)
         if not names or len(set(names)) < len(names):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")

@@ -57,7 +57,11 @@ def test_the_settings_reach_the_component(model_folder):
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [({"spans": "sent"}, "`spans` must be doc or sents or strided. It is 'sent'"), ({"precision": "bf16"}, "'bf16'")],
+    [
+        ({"spans": "sent"}, "`spans` must be doc or sents or strided. It is 'sent'"),
+        ({"precision": "bf16"}, "'bf16'"),
+        ({"gpu_id": "0"}, "`gpu_id` must be a whole number, -1 or more. It is '0'"),
+    ],
 )
 def test_settings_with_other_values_are_refused(setting, message):
     with pytest.raises(ValueError, match=message):

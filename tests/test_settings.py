@@ -36,6 +36,7 @@ def test_a_single_metric_is_a_list_of_one():
         ({"alternatives": None}, "`alternatives` must be a whole number, 0 or more. It is None."),
         ({"targets": ["souvenir"]}, "`targets` must be one key of doc.spans: .* no words. It is .'souvenir'.. Put"),
         ({"units": 3}, "`units` must be one key of doc.spans: .* It is 3."),
+        ({"metrics": 3}, "Unknown PLL metric 3. Set `metrics` to a list of these: causal"),
         ({"words": None}, "`words` must be spacy or tokenizer or whitespace or piece. It is None."),
     ],
 )
