@@ -65,7 +65,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
         contexts += read_spans([doc[:]], loaded.tokenizer, "tokenizer", loaded.max_length)
     passes = []
     for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], loaded.mask_id):
-        for batch in plan.batches(loaded.rows):
+        for batch in plan.passes(loaded.rows).batches:
             ids = torch.from_numpy(batch.ids).to(forward.device).long()
             passes.append([ids, *forward.upload(batch.lengths, batch.row, batch.position, batch.target)])
 

@@ -305,8 +305,8 @@ class Predictor:
         def submit(plan: RowPlan | GroupPlan) -> tuple[WeightedSums, PendingPredictions]:
             limits = loaded.limits(plan)
             limits = limits._replace(max_tokens=self.settings.max_batch_tokens or limits.max_tokens)
-            answers = self.model.submit(map(self.counts.add, plan.batches(limits, wanted)))
-            return plan.sums, answers
+            batches, sums = plan.passes(limits, wanted)
+            return sums, self.model.submit(map(self.counts.add, batches))
 
         # Plans are large. Here, each is gone before the next is made.
         return list(map(submit, self.plans(contexts, loaded)))

@@ -60,8 +60,8 @@ class ScoringSettings:
     distribution: bool = False
 
     def __post_init__(self) -> None:
-        several = isinstance(self.metrics, Iterable) and not isinstance(self.metrics, str)
-        names = list(self.metrics) if several else [self.metrics]  # a list, as a config has them
+        names: Any = self.metrics
+        names = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)  # as in configs
         object.__setattr__(self, "metrics", names)
         if not names or len(set(names)) < len(names):
             raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")

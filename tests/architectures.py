@@ -50,9 +50,8 @@ def contexts_of(model):
 
 def answers(model, plan, limits):
     limit = 10**6
-    return plan.scores(
-        model.submit(plan.batches(limits._replace(max_tokens=limit, max_targets=limit))).result().log_probs
-    )
+    batches, sums = plan.passes(limits._replace(max_tokens=limit, max_targets=limit))
+    return sums.scores(model.submit(batches).result().log_probs)
 
 
 def worst_difference(model, metrics=METRICS) -> float:
@@ -93,7 +92,7 @@ def find_difference(folder: Path, window: int, attention: str, every: int = 1) -
             expected, _ = score_by_states(doc, transformer, tokenizer, "word_l2r", "spacy", margin, window, every)
             found = doc._.pll_data["scores"]["word_l2r"][::every]
             differences.append(np.abs(np.array(found) - expected).max())
-    return float(max(differences)), scorer.model.loaded.groups.pads
+    return float(max(differences)), not scorer.model.loaded.groups.one_row
 
 
 def describe(architecture: str, folder: Path) -> tuple[str, dict[str, str], float]:
@@ -107,13 +106,13 @@ def describe(architecture: str, folder: Path) -> tuple[str, dict[str, str], floa
     worst, shared = 0.0, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):
         try:
-            difference, pads = find_difference(folder, window, attention)
+            difference, share = find_difference(folder, window, attention)
         except ValueError as error:
             if "`mask_margin`" not in str(error) and "does not support" not in str(error):
                 raise
         else:
             worst = max(difference, worst)
-            shared.add(pads)
+            shared.add(share)
     allowed = {
         "`mask_margin`": "no" if not shared else "yes" if all(shared) else "yes, one row per pass",
         "different lengths": "one pass" if loaded.rows.pads else "passes of their own",

@@ -92,12 +92,13 @@ def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     together = Contexts.of([Context(c.ids, c.first, c.word, c.scored, c.to_score) for c in contexts])
     for plan in make_plans(together, metrics, MASK, max_ids=max_ids):
         log_probs = []
-        for batch in plan.batches(PassLimits(max_tokens, max_targets, 0, pad)):
+        batches, sums = plan.passes(PassLimits(max_tokens, max_targets, 0, pad))
+        for batch in batches:
             assert batch.n_rows == 1 or batch.size <= max_tokens and batch.n_targets <= max_targets
             for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
                 log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
         assert len(log_probs) == plan.n_targets
-        total += plan.scores(np.array(log_probs))
+        total += sums.scores(np.array(log_probs))
     for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))

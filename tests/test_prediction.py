@@ -88,7 +88,7 @@ def read_for(texts, metric="word_l2r", margin=None):
     loaded = predictor.prepare()
     tokenized = predictor.tokenize([nlp.make_doc(text) for text in texts])
     plans = list(predictor.plans(tokenized.contexts, loaded))
-    ids = sum(batch.n_ids for plan in plans for batch in plan.batches(loaded.limits(plan)))
+    ids = sum(batch.n_ids for plan in plans for batch in plan.passes(loaded.limits(plan)).batches)
     return ids / len(tokenized.wordpieces)
 
 

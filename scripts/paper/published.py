@@ -112,8 +112,8 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
             contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces)))
         totals, owner = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
         for plan in make_plans(Contexts.of(contexts), [sentence_l2r], loaded.mask_id):
-            passes = model.submit(plan.batches(loaded.rows))
-            totals += np.bincount(owner, plan.scores(passes.result().log_probs)[0])
+            batches, into = plan.passes(loaded.rows)
+            totals += np.bincount(owner, into.scores(model.submit(batches).result().log_probs)[0])
         sums.update(zip(batch, totals.tolist()))
     return sums
 

@@ -39,8 +39,8 @@ def scores(model: MaskedLanguageModel, contexts: Sequence[Context], metric: str,
     """The scores of the pieces to score. float64, shape (pieces,)."""
     scored: BoolArray = np.concatenate([context.scored for context in contexts])
     total: FloatArray = np.zeros(len(scored))
-    for plan, batches in planned_passes(model, contexts, metric, margin):
-        total += plan.scores(model.submit(batches).result().log_probs)[0]
+    for sums, batches in planned_passes(model, contexts, metric, margin):
+        total += sums.scores(model.submit(batches).result().log_probs)[0]
     return total[scored]
 
 

@@ -17,9 +17,9 @@ from spacy_pll.arrays import IntArray
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.groups import GroupPlan
-from spacy_pll.scoring.passes import Batch, RowPlan
+from spacy_pll.scoring.passes import Batch
 from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.scores import WeightedSums
 from spacy_pll.scoring.windows import Context, Contexts
 
 from .settings import TuningSettings
@@ -93,8 +93,8 @@ def planned_passes(
     margin: int | None,
     spacing: int | None = None,
     smaller: int = 1,
-) -> Iterator[tuple[RowPlan | GroupPlan, list[Batch]]]:
-    """The forward passes for the pieces to predict, planned as for scoring.
+) -> Iterator[tuple[WeightedSums, list[Batch]]]:
+    """The forward passes for the pieces to predict, planned as for scoring, and how they make up scores.
 
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.
     smaller (int): The most ids in a pass, exactly, are fewer than for scoring by this factor.
@@ -103,7 +103,8 @@ def planned_passes(
     for plan in make_plans(Contexts.of(contexts), [get_metric(metric)], loaded.mask_id, spacing, margin):
         limits = loaded.limits(plan)
         most = min(loaded.rows.max_tokens // smaller, limits.max_tokens)
-        yield plan, list(plan.batches(limits._replace(max_tokens=most)))
+        batches, sums = plan.passes(limits._replace(max_tokens=most))
+        yield sums, list(batches)
 
 
 def predictions(
@@ -120,10 +121,11 @@ def predictions(
         number among the pieces of all contexts. For pieces of equal contexts that are read once, one of them.
     """
     spacing = SPACING if margin is None else None
-    for plan, batches in planned_passes(model, part.contexts, part.metric, margin, spacing, SMALLER):
+    for sums, batches in planned_passes(model, part.contexts, part.metric, margin, spacing, SMALLER):
         # The "scores" are the numbers of the targets, from 1, as each piece has one target, of weight 1.
-        number = plan.scores(np.arange(1.0, plan.n_targets + 1))[0].astype(int)
-        piece = np.zeros(plan.n_targets, dtype=np.int64)
+        n_targets = sum(batch.n_targets for batch in batches)
+        number = sums.scores(np.arange(1.0, n_targets + 1))[0].astype(int)
+        piece = np.zeros(n_targets, dtype=np.int64)
         piece[number[number > 0] - 1] = np.flatnonzero(number)
         done = 0
         for batch in batches:

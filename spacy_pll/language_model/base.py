@@ -298,8 +298,8 @@ class TransformerLanguageModel:
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
-            pads = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
-        if pads is None:
+            share = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
+        if share is None:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: in a trial, its "
                 "scores were not the exact ones.",
@@ -307,10 +307,10 @@ class TransformerLanguageModel:
                 "a model of another architecture (docs/models.md).",
             )
         logger.info(
-            "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if pads else "one text"
+            "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if share else "one text"
         )
         max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
-        return rows._replace(max_tokens=max_tokens, pads=pads)
+        return rows._replace(max_tokens=max_tokens, pads=True, one_row=not share)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""

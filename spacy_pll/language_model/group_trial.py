@@ -44,19 +44,19 @@ def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
     except UNABLE:
         return None
 
-    def is_right(pads: bool, *rows: _Reference) -> bool:
+    def is_right(one_row: bool, *rows: _Reference) -> bool:
         try:
-            return all(_agree(log_probs, rows, margin, mask_id, pad_id, pads) for margin in margins)
+            return all(_agree(log_probs, rows, margin, mask_id, pad_id, one_row) for margin in margins)
         except UNABLE:
             return False
 
     def with_masks(masks_groups: bool) -> bool | None:
         log_probs.forward.masks_groups = masks_groups
-        if not is_right(False, short):
+        if not is_right(True, short):
             return None
-        if is_right(True, long, short):
+        if is_right(False, long, short):
             return True
-        return False if is_right(False, long) else None
+        return False if is_right(True, long) else None
 
     return True if with_masks(False) else with_masks(True)
 
@@ -119,14 +119,14 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
 
 
 def _agree(
-    log_probs: TargetLogProbs, rows: Sequence[_Reference], margin: int, mask_id: int, pad_id: int, pads: bool
+    log_probs: TargetLogProbs, rows: Sequence[_Reference], margin: int, mask_id: int, pad_id: int, one_row: bool
 ) -> bool:
     """Whether passes with groups give what is expected."""
     whole = margin >= rows[0].length
     contexts = Contexts.of([row.context(2 if whole else N_GROUPS) for row in rows])
     plan = GroupPlan(contexts, masked_rows(contexts, [original], None, mask_id), 1, mask_id, margin)
-    passes = plan.batches(PassLimits(LIMIT, LIMIT, pad_id, pads))
-    scores = plan.scores(torch.cat([log_probs(batch)[0] for batch in passes]).float().cpu().numpy())[0]
+    batches, sums = plan.passes(PassLimits(LIMIT, LIMIT, pad_id, one_row=one_row))
+    scores = sums.scores(torch.cat([log_probs(batch)[0] for batch in batches]).float().cpu().numpy())[0]
     actual = np.concatenate([scores[own][row.spread(2)] for own, row in zip(contexts.pieces_of, rows)])
     expected = np.concatenate([row.log_probs[margin] for row in rows])
     return are_close(torch.from_numpy(actual).float(), torch.from_numpy(expected))

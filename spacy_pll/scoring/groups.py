@@ -11,7 +11,6 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 "XLNet"), which use it in training.
 """
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 from ..arrays import BoolArray, Groups, IntArray, begins, bounds, distinct, inverse, lazy, spread
 from .digests import Digests, in_each, scrambled, up_to
 from .masks import MaskedRows
-from .passes import Batch, Flat, PassLimits, Plan, of_rows
+from .passes import Batch, Flat, PassLimits, PlannedPasses, of_rows
 from .scores import Wanted, WeightedSums
 from .windows import Contexts
 
@@ -143,7 +142,7 @@ class GroupBatch(Batch):
         return replace(self, rows=rows, runs=members, targets=targets, slots=slots, hidden=hidden)
 
 
-class GroupPlan(Plan):
+class GroupPlan:
     """The forward passes with groups for some masked sets, at least one. Equal sets of equal contexts are one group.
 
     margin (int): How many pieces beside the masked ones are in a group, on each side.
@@ -173,8 +172,8 @@ class GroupPlan(Plan):
         self._target_member: IntArray = np.asarray(np.searchsorted(members, targets[of_targets]))
         self.n_targets = len(of_targets)
 
-    def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[GroupBatch]:
-        """As `RowPlan.batches`. Their limits say in which order the targets are."""
+    def passes(self, limits: PassLimits, wanted: Wanted = None) -> PlannedPasses:
+        """The forward passes. Where groups lie, and so in which order the targets are, depends on the limits."""
         size, of_member, of_target = self._members.lengths, self._members.owner, self._target_group
         n_targets = np.bincount(of_target, minlength=len(size))
         row, slot, block = laid_out(size, n_targets, begins(self._text), self._length, limits)
@@ -192,7 +191,7 @@ class GroupPlan(Plan):
         slot_of_member = slot[of_member] + self._members.within
         position = self._length[of_target] + slot_of_member[self._target_member]
         *targets, in_order = by_row(of_target, position, self._target, np.arange(self.n_targets))
-        self.sums = WeightedSums(self._shape, self._entries, inverse(in_order)[self._target_of_entry])
+        sums = WeightedSums(self._shape, self._entries, inverse(in_order)[self._target_of_entry])
         flat = FlatGroups(
             self._ids,
             *(x[order] for x in (self._begin[last], length, used)),
@@ -200,13 +199,12 @@ class GroupPlan(Plan):
             *targets,
             *by_row(self._hidden[0], number[self._hidden[0]], *self._hidden[1:]),
         )
-        alone = limits._replace(max_tokens=limits.max_tokens if limits.pads else 0, pads=True)
         # Nothing attends to the padding, and a model need not be told where it is.
         none, pad_id = slice(0, 0), self.mask_id
         every = GroupBatch(
             flat, none, none, none, self.mask_id, pad_id, wanted, largest_block=block, slots=none, hidden=none
         )
-        return every.divided(flat.length + flat.slots, alone)
+        return PlannedPasses(every.divided(flat.length + flat.slots, limits), sums)
 
 
 def _distinct_sets(contexts: Contexts, rows: MaskedRows, mask_id: int) -> tuple[IntArray, IntArray, IntArray]:

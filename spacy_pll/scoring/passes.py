@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import FloatArray, Groups, IntArray, distinct, inverse, lazy
+from ..arrays import Groups, IntArray, distinct, inverse, lazy
 from .digests import Digests, scrambled
 from .masks import MaskedRows
 from .scores import Wanted, WeightedSums
@@ -28,8 +28,9 @@ class PassLimits(NamedTuple):
     max_tokens: int  # the most ids, padding included. A single row with more goes alone
     max_targets: int  # the most targets. A single row with more goes alone
     pad_id: int
-    pads: bool = True  # whether rows of different lengths may share a pass; with groups, whether any rows may
+    pads: bool = True  # whether rows of different lengths may share a pass
     pass_cost: int = 100  # what a pass costs besides the ids that it reads, in ids
+    one_row: bool = False  # whether each row has a pass of its own
 
 
 class Flat:
@@ -183,20 +184,14 @@ def of_rows(row: IntArray, rows: slice) -> slice:
     return slice(bisect_left(row, rows.start), bisect_left(row, rows.stop))
 
 
-class Plan:
-    """Some forward passes, and how what a model says in them makes up scores."""
+class PlannedPasses(NamedTuple):
+    """The forward passes of a plan under some limits."""
 
-    sums: WeightedSums  # all that scores need. The rows are most of a plan's memory
-    n_targets: int  # how many log-probabilities the batches give
-
-    def scores(self, log_probs: FloatArray) -> FloatArray:
-        """As `WeightedSums.scores`. RAISES (RuntimeError): The batches, which say what the order is, were not made."""
-        if not hasattr(self, "sums"):
-            raise RuntimeError("Read the batches of a plan before its scores: they say in which order targets are.")
-        return self.sums.scores(log_probs)
+    batches: Iterator[Batch]  # the longest rows come first, so that a lack of memory shows at once
+    sums: WeightedSums  # how their log-probabilities make up scores. The rows, not these, are most of a plan's memory
 
 
-class RowPlan(Plan):
+class RowPlan:
     """The forward passes for some contexts.
 
     Two rows whose ids are equal are one, whichever metric, piece or text they come from. For a word of one piece
@@ -228,11 +223,11 @@ class RowPlan(Plan):
         self.n_targets = len(of_targets)
         self.sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)
 
-    def batches(self, limits: PassLimits, wanted: Wanted = None) -> Iterator[Batch]:
-        """The forward passes. The longest rows come first, so that a lack of memory shows at once."""
+    def passes(self, limits: PassLimits, wanted: Wanted = None) -> PlannedPasses:
+        """The forward passes."""
         none = slice(0, 0)
         every = Batch(self.flat, none, none, none, self.mask_id, limits.pad_id, wanted)
-        return every.divided(self.flat.length, limits)
+        return PlannedPasses(every.divided(self.flat.length, limits), self.sums)
 
 
 def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> list[tuple[int, int]]:
@@ -247,7 +242,8 @@ def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> lis
     n, row = len(lengths), np.arange(len(lengths))
     shorter = np.append(np.flatnonzero(np.diff(lengths)) + 1, n)
     by_targets = np.searchsorted(first_target, first_target[:-1] + limits.max_targets, side="right") - 1
-    full = np.minimum(row + np.maximum(1, limits.max_tokens // lengths), np.maximum(row + 1, by_targets))
+    most = 1 if limits.one_row else np.maximum(1, limits.max_tokens // lengths)
+    full = np.minimum(row + most, np.maximum(row + 1, by_targets))
     if not limits.pads:
         full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
     length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()

@@ -46,7 +46,7 @@ def test_halves_answer_as_the_whole_does(kind):
     contexts = predictor.tokenize([nlp.make_doc(text) for text in texts]).contexts
     n_halved = 0
     for plan in predictor.plans(contexts, loaded):
-        for batch in plan.batches(loaded.limits(plan)):
+        for batch in plan.passes(loaded.limits(plan)).batches:
             if isinstance(batch, GroupBatch) and n_rows == 1:
                 assert batch.n_rows == 1 and batch.n_slots > 2 * batch.block
             whole, parts = answer(loaded, [batch]), [batch]

@@ -48,7 +48,7 @@ def test_little_of_what_is_computed_is_padding():
         contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
     ids = padding = 0
     for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], tokenizer.mask_token_id):
-        for batch in plan.batches(PassLimits(2048, 1000, 0)):
+        for batch in plan.passes(PassLimits(2048, 1000, 0)).batches:
             ids += batch.size
             padding += batch.size - batch.n_ids
     print(f"padding: {padding / ids:.1%} of {ids:,} ids")
@@ -74,7 +74,7 @@ def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin)
         """Of 1,000 sentences: the passes, and their cost in ids."""
         plans = [plan for docs in batches for plan in predictor.plans(predictor.tokenize(docs).contexts, loaded)]
         limits = PassLimits(max_ids, MAX_LOGITS["cuda"] // len(tokenizer), 0, pass_cost=pass_cost)
-        passes = [batch for plan in plans for batch in plan.batches(limits)]
+        passes = [batch for plan in plans for batch in plan.passes(limits).batches]
         return len(passes) / 20.1, sum(batch.size + pass_cost for batch in passes) / 20.1
 
     for precision in ("float32", "tf32", "bfloat16"):

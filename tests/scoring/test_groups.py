@@ -96,9 +96,10 @@ def answer(batch):
 
 
 def scores(plan, max_tokens, max_targets, pad):
-    batches = list(plan.batches(PassLimits(max_tokens, max_targets, PAD, pad)))
+    batches, sums = plan.passes(PassLimits(max_tokens, max_targets, PAD, one_row=not pad))
+    batches = list(batches)
     assert sum(batch.n_targets for batch in batches) == plan.n_targets
-    return plan.scores(np.concatenate([answer(batch) for batch in batches]))
+    return sums.scores(np.concatenate([answer(batch) for batch in batches]))
 
 
 @given(contexts(), st.integers(0, 5), st.integers(1, 400), st.integers(1, 50), st.booleans())
@@ -124,7 +125,7 @@ def test_halves_ask_the_same(contexts, margin):
     rows = masked_rows(Contexts.of(contexts), [get_metric("word_l2r")], None, MASK, REACH)
     if not len(rows.source):
         return
-    for batch in GroupPlan(Contexts.of(contexts), rows, 1, MASK, margin).batches(PassLimits(10**6, 10**6, PAD)):
+    for batch in GroupPlan(Contexts.of(contexts), rows, 1, MASK, margin).passes(PassLimits(10**6, 10**6, PAD)).batches:
         parts, whole = [batch], answer(batch)
         while any(part.can_be_halved for part in parts):
             parts = [half for part in parts for half in (part.halves() if part.can_be_halved else (part,))]
@@ -141,7 +142,7 @@ def test_groups_of_a_half_are_no_more_than_its_ids(contexts, margin):
     if not len(rows.source):
         return
     parts = list(
-        GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin).batches(PassLimits(10**6, 10**6, PAD))
+        GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin).passes(PassLimits(10**6, 10**6, PAD)).batches
     )
     while parts:
         assert all(group_of(part).max() < part.width for part in parts)
@@ -159,7 +160,7 @@ def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
     context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool))
     metrics = [get_metric("word_l2r"), get_metric("original")]
     rows = masked_rows(Contexts.of([context]), metrics, None, MASK)
-    (batch,) = GroupPlan(Contexts.of([context]), rows, 2, MASK, 0).batches(PassLimits(1000, 1000, PAD))
+    (batch,) = GroupPlan(Contexts.of([context]), rows, 2, MASK, 0).passes(PassLimits(1000, 1000, PAD)).batches
     # word_l2r: [7], [8 9], [9]; original: [7], [8], [9].
     groups = {tuple(true_of(batch)[0, 5:][group_of(batch)[0] == g].tolist()) for g in range(group_of(batch).max() + 1)}
     assert groups == {(1,), (2, 3), (2,), (3,)}
@@ -172,7 +173,7 @@ def test_groups_of_many_texts_are_those_of_each_text():
     ids = [np.array([1, 5 + n // 40, 5 + n % 40, 7, 2], dtype=np.int32) for n in range(400)]
     together = Contexts.of([Context(one, 1, np.arange(3), np.ones(3, dtype=bool)) for one in ids])
     rows = masked_rows(together, [get_metric("original")], None, MASK)
-    batches = GroupPlan(together, rows, 1, MASK, 0).batches(PassLimits(1000, 1000, PAD))
+    batches = GroupPlan(together, rows, 1, MASK, 0).passes(PassLimits(1000, 1000, PAD)).batches
     assert sum(len(batch.flat.member[batch.runs]) for batch in batches) == 3 * len(ids)
 
 
@@ -188,14 +189,6 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
     assert sizes[5] == {"RowPlan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
     assert sizes[9] == sizes[1000] == {"RowPlan": n}
     assert sizes[8]["GroupPlan"] == 2
-
-
-def test_the_scores_of_a_plan_need_its_batches():
-    """Their number and their order depend on how large a pass may be."""
-    context = Context(np.array([1, 10, 11, 12, 2], dtype=np.int32), 1, np.arange(3), np.ones(3, dtype=bool))
-    [plan] = make_plans(Contexts.of([context]), [get_metric("original")], MASK, mask_margin=0)
-    with pytest.raises(RuntimeError, match="Read the batches of a plan before its scores"):
-        plan.scores(np.zeros(3))
 
 
 @given(

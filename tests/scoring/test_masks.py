@@ -226,7 +226,7 @@ def test_what_is_not_wanted_stays_in_sight():
     context = Context(np.arange(5, 14), 1, word, wanted, wanted)
     for name in ("whole_word", "word_r2l", "word_any_order", "sentence_any_order", "original", "word_l2r"):
         plan = plan_of([context], [get_metric(name)])
-        [batch] = plan.batches(LIMITS)
+        [batch] = plan.passes(LIMITS).batches
         masked = batch.ids == MASK
         assert masked.any() and not masked[:, 1:-1][:, ~wanted].any() and not masked[:, [0, -1]].any()
         if name == "whole_word":
@@ -234,13 +234,13 @@ def test_what_is_not_wanted_stays_in_sight():
         if name == "sentence_any_order":  # all orders of the three pieces
             assert batch.n_rows == 2**3 - 1
     for name in ("sentence_l2r", "left_context"):  # hide what follows
-        [batch] = plan_of([context], [get_metric(name)]).batches(LIMITS)
+        [batch] = plan_of([context], [get_metric(name)]).passes(LIMITS).batches
         assert (batch.ids[batch.row, batch.lengths[batch.row] - 2] == MASK).all()
 
 
 def test_wanted_pieces_with_others_between_them():
     context = Context(np.arange(5, 12), 1, np.zeros(5, dtype=int), *[np.array([1, 0, 1, 0, 1], dtype=bool)] * 2)
-    [batch] = plan_of([context], [get_metric("whole_word")]).batches(LIMITS)
+    [batch] = plan_of([context], [get_metric("whole_word")]).passes(LIMITS).batches
     assert batch.ids.tolist() == [[5, MASK, 7, MASK, 9, MASK, 11]]
 
 

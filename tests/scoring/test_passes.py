@@ -62,7 +62,7 @@ def test_halves_of_a_pass_have_the_same_targets(contexts, names):
         return [*quarters(first), *quarters(second)]
 
     for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
-        for batch in plan.batches(LIMITS):
+        for batch in plan.passes(LIMITS).batches:
             parts = quarters(batch)
             assert [each for part in parts for each in targets(part)] == list(targets(batch))
             assert all(part.ids.shape == (1, part.lengths[0]) and len(part.target) == 1 for part in parts)

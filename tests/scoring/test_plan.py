@@ -41,19 +41,19 @@ def fake_model(ids, position, target):
 
 
 def answer(plan, limits):
-    log_probs = []
-    for batch in plan.batches(limits):
+    log_probs, (batches, sums) = [], plan.passes(limits)
+    for batch in batches:
         for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
             log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
     assert len(log_probs) == plan.n_targets  # each is asked for once
-    return np.array(log_probs)
+    return sums.scores(np.array(log_probs))
 
 
 def scores_of(plans, contexts, n_metrics, limits=LIMITS):
     lengths = [len(context.word) for context in contexts]
     total = np.zeros((n_metrics, sum(lengths)))
     for plan in plans:
-        total += plan.scores(answer(plan, limits))
+        total += answer(plan, limits)
     return np.split(total, np.cumsum(lengths)[:-1], axis=1)
 
 
@@ -86,7 +86,7 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
         return
     [plan] = plans
     longest = np.inf
-    batches = list(plan.batches(limits))
+    batches = list(plan.passes(limits).batches)
     assert sum(batch.n_rows for batch in batches) == plan.n_rows
     for batch, following in zip(batches, batches[1:]):  # one more row would be too many, or is shorter
         assert (
