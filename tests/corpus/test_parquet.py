@@ -191,15 +191,15 @@ def test_row_groups_are_not_kept(tmp_path):
     rng = random.Random(0)
     schema = pa.schema({"text": pa.string()})
     with pq.ParquetWriter(tmp_path / "a.parquet", schema) as writer:
-        for _ in range(60):
+        for _ in range(120):
             writer.write_table(pa.table({"text": [rng.randbytes(500).hex() for _ in range(1000)]}))
-    assert (tmp_path / "a.parquet").stat().st_size > 50_000_000
+    assert (tmp_path / "a.parquet").stat().st_size > 100_000_000
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
     sizes = [resident() for n, _ in enumerate(read_records(str(tmp_path / "a.parquet"))) if n % 1000 == 0]
-    assert max(sizes) - sizes[20] < 15_000_000
+    assert max(sizes) - sizes[20] < 30_000_000  # 55 MB where they are kept
 
 
 STRING, LARGE_STRING, DOUBLE = pa.string(), pa.large_string(), pa.float64()
