@@ -176,6 +176,16 @@ SOME = {
 }
 
 
+def in_some_ways():
+    """Each value of an option in at most three of the ways that have it, others for each value."""
+    ways = {}
+    for change in CHANGES:
+        ways.setdefault((change[1].name, change[2]), []).append(change)
+    for n, of_value in enumerate(ways.values()):
+        third = -(-len(of_value) // 3)
+        yield from (of_value[(n + i) % len(of_value)] for i in range(0, len(of_value), third))
+
+
 def without(rows, column):
     return [{name: value for name, value in row.items() if name != column} for row in rows]
 
@@ -194,7 +204,7 @@ def test_a_wrong_value_is_refused_before_the_work(fails_early):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_any_value(way, fails_early):
-    for _, one, value in (change for change in CHANGES if change[0] == way):
+    for _, one, value in (change for change in in_some_ways() if change[0] == way):
         fails_early(way, {one.name: value})
 
 
