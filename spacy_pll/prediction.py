@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 
 from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
+from .errors import PLLError
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric, masks, n_added_masks
 from .scoring.groups import GroupPlan
@@ -326,10 +327,15 @@ class Predictor:
         """RAISES (ValueError): A score is not finite. The message shows its text."""
         finite = np.isfinite(pieces.scores).all(axis=0)
         if not finite.all():
-            d = int(np.searchsorted(batch.first_pieces, pieces.place[finite.argmin()], side="right")) - 1
-            raise ValueError(
+            place = pieces.place[finite.argmin()]
+            d = int(np.searchsorted(batch.first_pieces, place, side="right")) - 1
+            is_mask = batch.wordpieces.ids[place] == self.prepare().mask_id
+            raise PLLError(
                 f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{batch.read.texts[d][:100]!r}. Nothing was stored. Give `precision='float32'`, or another `model`."
+                f"{batch.read.texts[d][:100]!r}. Nothing was stored.",
+                "It has the mask of the model in it, which this model never predicts. Take it out."
+                if is_mask
+                else "Give `precision='float32'`, or another `model`.",
             )
 
     def _of_pieces(

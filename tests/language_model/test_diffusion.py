@@ -421,3 +421,9 @@ def test_a_bert_without_its_mask(make_nlp, model_folder, margin):
     if margin != 0:  # these scores are exact
         expected = score_by_hand(ids[1:-1], tokenizer.mask_token_id, log_probs)
         assert nlp(TEXT)._.pll == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_mask_in_a_text_that_is_never_predicted(model_folder):
+    nlp = make_pipeline({"name": str(model_folder("bert")), "predicts_mask": False})
+    with pytest.raises(PLLError, match="not finite, for the text 'A .MASK. sleeps.'.* It has the mask .* Take it out"):
+        nlp("A [MASK] sleeps.")
