@@ -1,5 +1,6 @@
 """`pll show TEXT ...`: a table for each text."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -10,6 +11,7 @@ from ..component import PLLScorer, get_scorer
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..texts import warn_of_path
+from ..visualize.masked_texts import MaskedText, masked_table, masked_texts
 from ..visualize.text import format_cell, format_percent, list_alternatives
 from .options import pipeline_options
 from .terminal import say
@@ -17,7 +19,11 @@ from .terminal import say
 
 @pipeline_options(without=("keep_pieces",))
 def show_cli(
-    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.")], settings: PipelineSettings
+    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.")],
+    settings: PipelineSettings,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="Show the text with masks that the model read for each wordpiece.")
+    ] = False,
 ) -> None:
     """Print the tokens of some texts with their wordpieces and scores.
 
@@ -25,6 +31,8 @@ def show_cli(
     expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
     token and the entropy of the model's prediction, in nats.
     """
+    if masks and any(map(settings.scoring.get, ("alternatives", "distribution"))):
+        raise ValueError("--masks shows probabilities of the text alone. Leave out --alternatives and --distribution.")
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
@@ -32,7 +40,10 @@ def show_cli(
     for text in clean:
         warn_of_path(text)
     for doc in nlp.pipe(clean):
-        say(score_table(doc, scorer))
+        for name in scorer.settings.metrics if masks else ():
+            say(mask_table(masked_texts(nlp, doc, name, component=scorer.name), scorer.names.metrics[name]))
+        if not masks:
+            say(score_table(doc, scorer))
 
 
 def score_table(doc: Doc, scorer: PLLScorer) -> str:
@@ -55,3 +66,11 @@ def score_table(doc: Doc, scorer: PLLScorer) -> str:
     # Only the last column is wider than what is in it.
     lines = table(list(zip(*cells)), header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
     return "\n".join(line.rstrip() if alternatives else line for line in lines)
+
+
+def mask_table(texts: Sequence[MaskedText], score: str) -> str:
+    """What the model reads for each wordpiece. score (str): What the scores are called."""
+    header, *rows, footer = masked_table(texts, score)
+    aligns: list[Literal["l", "r"]] = ["l" if name in (header[0], header[-1]) else "r" for name in header]
+    lines = table(rows, header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
+    return "\n".join(map(str.rstrip, lines))

@@ -26,7 +26,8 @@ from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings, describe_settings
 from spacy_pll.tables.dataframe import to_dataframe
-from spacy_pll.visualize import render, render_comparison, render_continuations
+from spacy_pll.visualize import masked_texts, render, render_comparison, render_continuations
+from spacy_pll.visualize.masked_texts import masked_table
 from spacy_pll.visualize.text import count_pieces
 
 ABOUT = (
@@ -38,7 +39,8 @@ TEXTS = "The keys to the cabinet is on the table.\nThe traveler lost the souveni
 VERSIONS = ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table.")
 SLOT, CANDIDATES = "The children sat down at the ___ and ate.", "table\ntables\nidea\nkitchen table"
 SLOT_PATTERN = re.compile(r"_{2,}")  # two or more underscores
-CHOICES = ("metrics of ", "words of ", "compared")  # how the keys begin of fields that are there only with a model
+# How the keys begin of fields that are there only with a model.
+CHOICES = ("metrics of ", "words of ", "compared", "masked under")
 SHARED_LABEL, BUILTIN_LABEL = "Shared wordpieces", "built-in English model"
 # The fields of the settings that messages name.
 INPUT_LABELS = {
@@ -191,6 +193,25 @@ def rank_view(chosen: Chosen | None) -> None:
     st.html(str(render_continuations(ranked, attr=pipeline.attr, jupyter=False)))
 
 
+def masks_view(chosen: Chosen | None) -> None:
+    """What the model reads for each wordpiece of a text."""
+    metrics: Sequence[str] = chosen[1].scoring["metrics"] if chosen else ()
+    with st.form("masks", border=False):
+        text = st.text_input("Text", VERSIONS[0], key="masked")
+        metric = st.selectbox("Metric", metrics, key="masked under") if len(metrics) > 1 else None
+        st.form_submit_button("Show", type="primary", key="show")
+    if chosen is None:
+        return
+    if not text.strip():
+        st.info("Type a text.")
+        return
+    chosen[0].check_length([text])
+    header, *rows = masked_table(scored(*chosen, masked_texts, text, metric), "score")
+    st.markdown(say_metric(chosen[0], metric or metrics[0]))
+    # Unlike other tables, its lines are broken on a narrow screen.
+    st.table(pd.DataFrame([map(as_markdown, row) for row in rows], columns=header).set_index(header[0]))
+
+
 def score_all(nlp: Language, *texts: str) -> list[Doc]:
     return list(nlp.pipe(texts))
 
@@ -300,7 +321,7 @@ def split_at_slot(sentence: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view}
+TABS = {"Score": score_view, "Compare": compare_view, "Rank": rank_view, "Masks": masks_view}
 
 if __name__ == "__main__":
     with shown_errors(show_error):

@@ -6,6 +6,7 @@ Scores are natural logarithms throughout.
 """
 
 from .html import render, render_comparison, render_continuations
+from .masked_texts import MaskedText, masked_texts
 from .plots import plot
 
-__all__ = ["plot", "render", "render_comparison", "render_continuations"]
+__all__ = ["MaskedText", "masked_texts", "plot", "render", "render_comparison", "render_continuations"]

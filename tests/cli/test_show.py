@@ -107,3 +107,21 @@ def test_what_the_model_expected(make_nlp, tmp_path):
     [row] = [line for line in changed.splitlines() if line.startswith("The ")]
     assert row.count(" %") == 3 and "entropy" not in changed
     assert all(line == line.rstrip() for line in changed.splitlines())
+
+
+def test_what_the_model_reads(model_folder):
+    arguments = "show", "The souvenir.", "", "--model", model_folder("bert"), "--metrics", "original,word_l2r"
+    lines = run(*arguments, "--masks").stdout.splitlines()
+    assert [line.split()[2] for line in lines if line.startswith("wordpiece")] == ["pll_original", "pll_word_l2r"] * 2
+    assert next(line for line in lines if line.startswith("souveni ")).endswith("   [CLS] The [MASK] ##r . [SEP]")
+    assert [line for line in lines if line.endswith(" [CLS] The >[MASK]< [MASK] . [SEP]")]
+    # the last row has the score of the text, under each metric; the empty text has none
+    sums = [line.strip() for line in lines if line.startswith(" ")]
+    assert sums == run(*arguments).stdout.split("pieces")[2].split()[:2] and not any(
+        line != line.rstrip() for line in lines
+    )
+    for more, message in (
+        (("--mask-margin", 0), "With --mask-margin, "),
+        (("--alternatives", 2), "Leave out --alternatives and --distribution"),
+    ):
+        assert message in run(*arguments, "--masks", *more, fails=True).unwrapped_stderr

@@ -183,6 +183,25 @@ def test_the_page_says_which_metric_it_is_and_whether_it_is_approximate(open_pag
     assert "approximate" not in html(page) and "Metric: `word_l2r`." in said(tab(page, "Rank"))
 
 
+def test_what_the_model_reads(open_page):
+    page = open_page(metrics=["original", "word_any_order"])
+    page.text_input(key="masked").set_value("The souvenir.")
+    shown = tab(check(page.button(key="show").click().run()), "Masks")
+    assert "Metric: `original`." in said(shown)
+    table = shown.table[0].value
+    texts = [text.replace("\\", "") for text in table["what the model reads"]]
+    assert list(table.columns) == ["probability", "score", "what the model reads"]
+    assert texts[:2] == ["[CLS] [MASK] souveni ##r . [SEP]", "[CLS] The [MASK] ##r . [SEP]"]
+    assert r"\[MASK\]" in table["what the model reads"].iloc[0]  # the page reads Markdown
+    page.selectbox(key="masked under").set_value("word_any_order")
+    table = tab(check(page.button(key="show").click().run()), "Masks").table[0].value
+    assert "weight" in table and any(">[MASK]<" in text.replace("\\", "") for text in table["what the model reads"])
+    page.text_input(key="masked").set_value(" ")
+    shown = tab(check(page.button(key="show").click().run()), "Masks")
+    assert shown.info[0].value == "Type a text." and not shown.table
+    assert "With mask_margin (set when the page is started), " in errors(tab(open_page(mask_margin=0), "Masks"))
+
+
 def test_versions_of_other_lengths(open_page):
     page = open_page()
     for b, says in [("A sat cat.", False), ("A cat sat in the house.", True)]:
@@ -252,6 +271,7 @@ def test_texts_that_are_too_long(open_page):
     for kind, key, button, of in [
         ("text_area", "texts", "score", "Score"),
         ("text_input", "a", "compare", "Compare"),
+        ("text_input", "masked", "show", "Masks"),
         ("text_area", "candidates", "rank", "Rank"),
     ]:
         field = getattr(page, kind)(key=key)

@@ -82,6 +82,10 @@ def test_the_explorer(page):
     page.type("Sentence, with ___ for the slot", "The keys are here.", keys.ENTER)
     wait(lambda: "The sentence must have one slot, written ___. It has 0" in page.text())
 
+    page.open("Masks")
+    page.type("Text", "The keys are here.", keys.ENTER)
+    wait(lambda: "[CLS] The keys [MASK] here . [SEP]" in page.text())
+
     assert page.browser.execute_script("return document.documentElement.scrollWidth") <= page.browser.execute_script(
         "return window.innerWidth"
     )

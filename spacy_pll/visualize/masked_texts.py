@@ -1,0 +1,101 @@
+"""What a model reads to score a text: for each wordpiece the text with masks, and the probability that it gives."""
+
+import math
+from collections.abc import Sequence, Set
+from typing import NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..component import get_scorer
+from ..errors import PLLError
+from ..metrics import model_kind
+from ..scoring.passes import RowPlan
+from ..scoring.piece_texts import PieceTexts
+from .text import Table, format_cell, format_percent, visible_text
+
+
+class MaskedText(NamedTuple):
+    """What the model reads to predict a wordpiece, and how probable it finds this piece."""
+
+    piece: str
+    token: int  # the index of its token in the doc
+    log_prob: float  # natural log
+    weight: float  # a piece's score is the sum of weight * log_prob over its texts: one, with 1.0, under most metrics
+    read: tuple[str, ...]  # with special tokens and masks; by a left-to-right model what stands before, and then ___
+    position: int  # where in `read` the piece is asked for
+
+    @property
+    def probability(self) -> float:
+        return math.exp(self.log_prob)
+
+    @property
+    def text(self) -> str:
+        """`[CLS] The [MASK] ##er lost [SEP]`; among several masks, the one that is asked is `>[MASK]<`."""
+        asked, shown = self.read[self.position], list(self.read)
+        if asked == self.piece or shown.count(asked) > 1:
+            shown[self.position] = f">{asked}<"
+        return " ".join(shown)
+
+
+def masked_texts(
+    nlp: Language, text: str | Doc, metric: str | None = None, *, component: str | None = None
+) -> list[MaskedText]:
+    """What the model reads for each wordpiece of a text under a metric, and the probability that it gives.
+
+    Pieces are written as people read them; ## is before a letter or digit that has no space before it.
+
+    nlp (Language): A pipeline with a `pll` component.
+    text (Union[str, Doc]): A text, or a doc that the pipeline made.
+    metric (Optional[str]): One of the component's metrics. None: the first.
+    component (Optional[str]): The name of one of several `pll` components. None: the first.
+    RETURNS (List[MaskedText]): By the pieces, in their order.
+    RAISES (ValueError): The component does not have the metric, or no text alone gives the probability of a piece.
+    """
+    scorer, doc = get_scorer(nlp, component), nlp(text) if isinstance(text, str) else text
+    predictor, settings, loaded = scorer.predictor, scorer.settings, scorer.predictor.prepare()
+    if (metric := metric or settings.metrics[0]) not in settings.metrics:
+        raise PLLError(f"There are no scores under {metric!r}.", "Set `metrics` to a list with it.")
+    number, is_causal = settings.metrics.index(metric), model_kind(predictor.metrics[0]) == "causal"
+    if settings.mask_margin is not None or loaded.prompts or is_causal and scorer.model.check_metrics([metric]):
+        several = "`mask_margin`, `cfg` or `leading_space='previous'`"
+        raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")
+    texts, tokenized, found = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
+    around = texts.special - {loaded.mask_id, loaded.unknown_id}
+    for plan in predictor.plans(tokenized.contexts, loaded):
+        assert isinstance(plan, RowPlan)  # all are, without a margin
+        made, sums = plan.passes(loaded.limits(plan))
+        batches = list(made)
+        rows = [ids[:n].tolist() for batch in batches for ids, n in zip(batch.ids, batch.lengths)]
+        log_probs, entries = predictor.model.submit(batches).result().log_probs, sums.entries
+        for entry in np.flatnonzero(entries.metric == number).tolist():
+            target, piece = sums.target[entry], tokenized.contexts.piece[entries.piece[entry]]
+            row, at = rows[plan.flat.row[target]], int(plan.flat.position[target])
+            shown = written([*row[:at], int(plan.flat.target[target])], texts, around)
+            log_prob, weight = float(log_probs[target]), float(entries.weight[entry])
+            read = (*shown[:at], "___") if is_causal else tuple(written(row, texts, around))
+            token = int(tokenized.wordpieces.token[piece])
+            found.append((piece, MaskedText(shown[at], token, log_prob, weight, read, at)))
+    return [one for _, one in sorted(found, key=lambda each: (each[1].token, each[0]))]
+
+
+def written(ids: Sequence[int], texts: PieceTexts, around: Set[int]) -> list[str]:
+    """Pieces as people read them. around (Set[int]): Tokens around a text, such as [CLS]."""
+    found = list[str]()
+    for i, before in zip(ids, (None, *ids)):
+        goes_on = texts[i].text[:1].isalnum() and before is not None and before not in around
+        mark = texts.continues or "##" * goes_on
+        found.append(mark * (texts[i].begins_word is False) + visible_text(texts[i].text))
+    return found
+
+
+def masked_table(texts: Sequence[MaskedText], score: str) -> Table:
+    """A row for each text, and one with the sum. score (str): What the log-probabilities are called."""
+    total = format_cell(sum(one.weight * one.log_prob for one in texts) if texts else None)
+    rows: Table = [("wordpiece", "probability", score, "weight", "what the model reads")]
+    for one in texts:
+        numbers = format_percent(one.probability), format_cell(one.log_prob), format_cell(one.weight)
+        rows.append((one.piece, *numbers, one.text))
+    weighted = any(one.weight != 1 for one in texts)
+    return [row if weighted else (*row[:3], row[4]) for row in (*rows, ("", "", total, "", ""))]
