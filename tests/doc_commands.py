@@ -85,6 +85,8 @@ PYTHON_ONLY_CHECKED = {
     "facebook/esm2": "needs a model of the hub",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
     "import datasets": "needs datasets, which only some installations have",
+    "datatrove": "needs datatrove, whose versions of other packages differ",
+    "nemo_curator": "needs NeMo Curator and its Ray",
     "lm_eval": "needs lm-eval and a task of the hub",
     "from minicons": "needs minicons, and so transformers 4; scripts/compare_packages.py runs it",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",

@@ -98,3 +98,47 @@ def test_two_scorers_share_a_bar(nlp, make_nlp):
     assert "100%" in last and "4/4" in last
     with pytest.raises(ValueError, match="no `pll` component 'none'"):
         agree(nlp, other, TEXTS[:4], component="none")
+
+
+@pytest.fixture
+def forecast(monkeypatch):
+    """forecast(total, done, seconds): what is said when batches of two texts with 7 pieces took so long each."""
+
+    def said(total, done=0, seconds=3.0, show=True, batches=4):
+        clock = [0.0]
+        monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+        with redirect_stderr(io.StringIO()) as logged:
+            one = module.Forecast(total, done, show)
+            for _ in range(batches):
+                clock[0] += seconds
+                one.add(4, False)
+                one.add(3, True)
+        return logged.getvalue()
+
+    return said
+
+
+def test_a_forecast_comes_once_after_the_first_seconds(forecast):
+    assert forecast(1000) == "1,000 texts to go, with about 3,500 wordpieces: about 25 min on this device.\n"
+    assert forecast(1000, 400).startswith("600 texts to go, with about 2,100 wordpieces: about 15 min")
+    assert "about 41.7 hours" in forecast(100_000) and "about 350,000 wordpieces" in forecast(100_000)
+
+
+def test_where_there_is_nothing_to_forecast(forecast):
+    assert not forecast(None) and not forecast(1000, show=False) and not forecast(20)
+    assert not forecast(1000, batches=1) and forecast(1000, batches=2)
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_forecast_leaves_the_bar_whole(stream, monkeypatch):
+    monkeypatch.setattr(module, "FIRST_SECONDS", 0)
+    monkeypatch.setattr(module, "WORTH_SAYING", 0)
+    with redirect_stderr(stream()) as shown:
+        one = module.Forecast(5)
+        for _ in with_progress(range(5), 5):
+            one.add(3, True)
+    lines = shown.getvalue().strip().replace("\r", "\n").splitlines()
+    assert [line for line in lines if "to go" in line] == [
+        next(line for line in lines if line.startswith("5 texts to go"))
+    ]
+    assert "5/5" in lines[-1] and (stream is Terminal or "" not in lines)

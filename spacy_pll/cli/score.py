@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
+from ..corpus.distribution import Distribution
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.records import STANDARD_STREAM
@@ -28,7 +29,7 @@ from .options import (
     several,
     work_options,
 )
-from .terminal import check_resume, duration, report, until_closed
+from .terminal import check_picture, check_resume, draw, duration, report, save, until_closed
 
 FOR_WORDS = "For --table words. "
 
@@ -87,6 +88,10 @@ def score_cli(
     ] = "texts",
     words_table: WordTable,
     work: dict[str, Any],
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw the distribution of the texts' pseudo-perplexities: FILE.png, .svg or .pdf."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: options.Force = False,
 ) -> None:
@@ -110,18 +115,25 @@ def score_cli(
     )
     output = str(output_path)
     _check_options(run, output, resume)
+    if plot and (run.table != "texts" or output == STANDARD_STREAM):
+        raise InputError("--plot draws the scores of texts in a file. Leave out --table and --tokens, or name a file.")
+    check_picture(plot, force)
     if output == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
     else:
-        start = time.monotonic()
-        written = score_to_file(run, output, resume, force)
+        start, found = time.monotonic(), Distribution() if run.table == "texts" else None
+        written = score_to_file(run, output, resume, force, found)
         if written is None:
-            report(f"{output_path} was complete. Nothing was scored.")
-        else:
-            report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
+            report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")
+            return
+        report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
+        if found:
+            for line in found.lines():
+                report(line)
+            save(plot, draw, found.plot)
 
 
 def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> str:

@@ -1,14 +1,18 @@
 """The formats of output files."""
 
+import csv
+import io
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import srsly
 from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
 from ..files import to_csv, to_json, write_text
 from ..stream.outcomes import ERROR
@@ -48,12 +52,19 @@ class Format(ABC):
         """The contents of the whole file."""
         yield from parts
 
+    @abstractmethod
+    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
+        """The rows of a part."""
+
 
 class JsonLines(Format):
     """One JSON object per line."""
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
         return b"".join(json_bytes(row) + b"\n" for row in self.rows_of(texts))
+
+    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
+        return map(json.loads, part.splitlines())
 
 
 class CsvTable(Format):
@@ -69,6 +80,11 @@ class CsvTable(Format):
         yield _to_csv([names], self.header, self.delimiter, self.commas).encode("utf8")
         yield from parts
 
+    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
+        csv.field_size_limit(2**31 - 1)  # a text may be long
+        file = io.StringIO(part.decode("utf8").replace("\0", ""), newline="")  # which Python 3.10 does not read
+        return csv.DictReader(file, self.header, delimiter=_delimiter(self.delimiter, self.commas))
+
 
 class TsvTable(CsvTable):
     """The same with tabs."""
@@ -79,7 +95,11 @@ class TsvTable(CsvTable):
 def _to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str, commas: bool) -> str:
     """commas (bool): Whether numbers have a decimal comma. Then ; stands between columns in place of a comma."""
     cells = ({name: _cell(value, commas) for name, value in row.items()} for row in rows)
-    return to_csv(cells, columns, ";" if commas and delimiter == "," else delimiter)
+    return to_csv(cells, columns, _delimiter(delimiter, commas))
+
+
+def _delimiter(delimiter: str, commas: bool) -> str:
+    return ";" if commas and delimiter == "," else delimiter
 
 
 def _cell(value: Any, commas: bool) -> Any:
@@ -128,6 +148,10 @@ class SpacyDocs(Format):
         for part in parts:
             merged.merge(DocBin(store_user_data=True).from_bytes(part))
         yield merged.to_bytes()
+
+    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
+        for doc in DocBin(store_user_data=True).from_bytes(part).get_docs(Vocab()):
+            yield next(self.rows(0, doc, doc.user_data.get(FIELDS, {})))
 
 
 FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}

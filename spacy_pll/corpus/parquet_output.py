@@ -104,6 +104,9 @@ class ParquetTable(Format):
         """The contents of the whole file."""
         return self._encode(_row_groups(parts))
 
+    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
+        return pq.read_table(pa.BufferReader(part)).to_pylist()
+
     def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:
         sink = io.BytesIO()
         with pq.ParquetWriter(sink, self.schema) as writer:

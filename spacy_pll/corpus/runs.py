@@ -21,6 +21,7 @@ from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
+from .distribution import Distribution
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
@@ -70,9 +71,12 @@ class Run:
         return WordRows(*shared, table=self.words, lang=str(nlp.lang), has_sents=has_sents)
 
 
-def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool = False) -> tuple[int, int, int] | None:
+def score_to_file(
+    run: Run, output_path: str, resume: bool = False, force: bool = False, found: Distribution | None = None
+) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
+    found (Optional[Distribution]): Gets the scores of all texts, also of those that were scored by earlier runs.
     RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
         and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
@@ -109,7 +113,7 @@ def score_to_file(run: Run, output_path: str, resume: bool = False, force: bool 
                     f"The input {run.input.path!r} has changed while it was scored: {what}. Change it back, or start "
                     "again with `force=True`."
                 )
-            parts.merge(output.merge)
+            parts.merge(lambda blocks: output.merge(found.watch(output, blocks) if found else blocks))
         return written
 
 

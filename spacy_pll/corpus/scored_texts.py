@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from ..component import get_scorer
 from ..errors import InputError
 from ..pipelines import PipelineSettings
-from ..progress import with_progress
+from ..progress import Forecast, with_progress
 from ..settings import BATCH_SIZE, at_least
 from ..stream.contexts import place
 from ..stream.outcomes import ERROR, TextError, empty_doc, unscored
@@ -72,6 +72,7 @@ class Scoring:
 
         outcomes = score_outcomes(nlp, texts(), Work(self.batch_size, self.n_process), done)
         watched = with_progress(outcomes, total, done, self.show_progress)
+        forecast = Forecast(total, done, self.show_progress)
         with closing(outcomes), closing(watched):
             for number, (outcome, ends_batch) in enumerate(watched, done + 1):
                 record, error = waiting.popleft(), None
@@ -88,6 +89,7 @@ class Scoring:
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
                 pieces = outcome._.get(scorer.names.pieces) or 0
+                forecast.add(pieces, ends_batch)
                 yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, ends_batch)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:

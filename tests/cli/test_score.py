@@ -243,6 +243,22 @@ def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_
     assert re.search(r"2 texts in \d+ s; with earlier runs, 5 in 35 min \d+ s\.", result.unwrapped_stderr)
 
 
+def test_what_a_filter_needs_is_said_and_drawn(tiny, tmp_path):
+    source, output = write_lines(tmp_path / "in.txt", [*SENTENCES * 5, ""]), tmp_path / "out.csv"
+    said = run("score", source, output, *tiny, "--plot", tmp_path / "d" / "p.svg").unwrapped_stderr
+    values = sorted(float(row["pppl"]) for row in read_rows(output) if row["pppl"])
+    assert f"{values[len(values) // 2]:,.2f} (50 %)" in said and "Quantiles of pppl: " in said
+    assert f"1 of {len(values) + 1} texts have no score: 1 with no wordpiece." in said
+    assert "</svg>" in (tmp_path / "d" / "p.svg").read_text()
+    again = ("score", source, output, *tiny, "--resume", "--plot")
+    assert "exists already" in run(*again, tmp_path / "d" / "p.svg", fails=True).unwrapped_stderr
+    assert "Nothing was scored or drawn." in run(*again, tmp_path / "q.svg").unwrapped_stderr
+    for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ())):
+        error = run("score", source, to, *tiny, "--plot", tmp_path / "q.svg", *more, fails=True).unwrapped_stderr
+        assert "--plot draws the scores of texts in a file" in error
+    assert "Quantiles" not in run("score", source, tmp_path / "t.csv", *tiny, "--tokens").stderr
+
+
 def test_a_compressed_table_in_another_encoding(tiny, tmp_path):
     """What is written is UTF-8 with tabs, and compressed as its name says."""
     source = tmp_path / "in.csv.gz"

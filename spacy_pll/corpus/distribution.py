@@ -1,0 +1,70 @@
+"""How the pseudo-perplexities of texts are distributed, for the thresholds of filters: quantiles, and a figure."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..stream.outcomes import ERROR
+from ..visualize.plots import add_frame, new_figure
+from .formats import Format
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHARES = (5, 20, 50, 80, 95)  # per cent of the texts
+ENOUGH = 20  # texts, of which one is 5 %
+BINS = 80  # of the figure
+
+
+class Distribution:
+    """The pseudo-perplexities in an output with a row for each text, and why other rows have none."""
+
+    def __init__(self) -> None:
+        self.name = "pppl"  # of their column
+        self.values = array("d")  # 8 bytes for each: there may be many millions
+        self.missing = Counter[str]()
+
+    def watch(self, output: Format, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass the parts of the output on, and note what the column has."""
+        self.name = output.rows.names.perplexity
+        for part in parts:
+            for row in output.decode(part):
+                value = row.get(self.name)
+                if value is None or value == "":
+                    self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece"] += 1
+                else:
+                    self.values.append(float(str(value).replace(",", ".")))  # a decimal comma
+            yield part
+
+    @property
+    def quantiles(self) -> dict[int, float]:
+        """By per cent, the value that so many of the texts do not exceed. Empty if there are too few."""
+        is_enough = len(self.values) >= ENOUGH
+        return dict(zip(SHARES, np.percentile(self.values, SHARES).tolist())) if is_enough else {}
+
+    def lines(self) -> Iterator[str]:
+        """What people want to know of it."""
+        if found := ", ".join(f"{value:,.2f} ({share} %)" for share, value in self.quantiles.items()):
+            yield f"Quantiles of {self.name}: {found}."
+        if missing := self.missing.total():
+            why = ", ".join(f"{n:,} with {reason}" for reason, n in self.missing.items())
+            yield f"{missing:,} of {missing + len(self.values):,} texts have no score: {why}."
+
+    def plot(self) -> "Figure":
+        """Draw how many texts have which value, on a logarithmic axis. RAISES (ImportError): There is no matplotlib."""
+        figure, values = new_figure(6.4, 3.6), np.array(self.values)
+        axes = figure.subplots()
+        low, high = min(self.values, default=1.0), max(self.values, default=10.0)
+        numbers, edges = np.histogram(values, np.geomspace(low / 1.01, high * 1.01, BINS + 1))
+        axes.stairs(numbers, edges, fill=True, color="#56b4e9", label=f"{len(values):,} texts")
+        axes.set(xscale="log", xlabel=self.name, ylabel="texts", ylim=(0, 1.35 * max(1, numbers.max())))
+        axes.xaxis.set_major_formatter("{x:g}")
+        for share, value in self.quantiles.items():
+            axes.axvline(value, color="black", linewidth=0.8, linestyle=":")
+            axes.annotate(f"{share} %: {value:,.2f}", (value, 1), xycoords=("data", "axes fraction"), rotation=90,
+                          xytext=(-1, 0), textcoords="offset points", ha="right", va="top", fontsize=8)  # fmt: skip
+        add_frame(axes, "y")
+        return figure

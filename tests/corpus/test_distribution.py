@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from spacy_pll.corpus import runs
+from spacy_pll.corpus.distribution import SHARES, Distribution
+from spacy_pll.corpus.inputs import Input
+from spacy_pll.corpus.runs import Run, score_to_file
+from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.pipelines import PipelineSettings, make_pipeline
+
+from ..conftest import SENTENCES, write_jsonl
+
+TEXTS = [f"{sentence} {i}" for i, sentence in enumerate(SENTENCES * 6)]
+
+
+def make(values, name="pppl"):
+    found = Distribution()
+    found.name = name
+    found.values.extend(values)
+    return found
+
+
+@pytest.fixture
+def settings(model_folder):
+    return PipelineSettings(model=str(model_folder("bert")), attr="x")
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet", ".spacy"])
+def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, monkeypatch, ending):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 4)
+    texts = [*TEXTS, " ", 'It\r"is",\n\0 so; \x85.', "x " * 400]
+    source = tmp_path / "in.jsonl"
+    write_jsonl(source, *({"text": text, "n": 0.5} for text in texts))
+    run, output = (
+        Run(Input(str(source)), Scoring(settings, 4, max_length=500, skip_errors=True)),
+        tmp_path / f"o{ending}",
+    )
+    score = Scoring.score
+
+    def stops(*args):
+        for i, text in enumerate(score(*args)):
+            if i == 21:
+                raise KeyboardInterrupt
+            yield text
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scoring, "score", stops)
+        with pytest.raises(KeyboardInterrupt):
+            score_to_file(run, str(output))
+    found = Distribution()
+    with pytest.warns(UserWarning, match="1 of .* texts could not be scored"):
+        score_to_file(run, str(output), resume=True, found=found)
+    docs = make_pipeline(settings).pipe(texts[:-1], batch_size=4)
+    expected = [doc._.x_pppl for doc in docs if doc._.x_pieces]
+    assert found.name == "x_pppl" and list(found.values) == pytest.approx(expected, rel=1e-3)
+    assert sorted(found.missing.values()) == [1, 1] and any("error" in reason for reason in found.missing)
+
+
+def test_numbers_with_a_decimal_comma(settings, tmp_path):
+    (tmp_path / "in.csv").write_text("text;n\n" + "".join(f"{text.replace(';', ',')};0,5\n" for text in TEXTS))
+    found = Distribution()
+    score_to_file(Run(Input(str(tmp_path / "in.csv")), Scoring(settings)), str(tmp_path / "o.csv"), found=found)
+    values = [
+        float(line.split(";")[-1].replace(",", ".")) for line in (tmp_path / "o.csv").read_text().split("\n")[1:-1]
+    ]
+    assert list(found.values) == values and len(values) == len(TEXTS)
+
+
+def test_quantiles_are_numpys_and_few_texts_have_none():
+    values = np.random.default_rng(0).gamma(2, 3, 101)
+    found = make(values)
+    assert list(found.quantiles) == list(SHARES) and found.quantiles[80] == pytest.approx(np.quantile(values, 0.8))
+    assert f"{np.median(values):.2f} (50 %)" in next(found.lines())
+    assert make(values[:19]).quantiles == {} and not list(make(values[:19]).lines())
+    assert len(make(values[:20]).quantiles) == 5
+
+
+def test_why_there_is_no_score():
+    found = make([2.0] * 3)
+    found.missing.update({"no wordpiece": 1200, "an error": 1})
+    assert list(found.lines()) == ["1,201 of 1,204 texts have no score: 1,200 with no wordpiece, 1 with an error."]
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [1.0] * 30, [1.5, 2.5, 1e9] * 10])
+def test_a_figure_has_every_text(values):
+    axes = make(values, "x$_pppl$").plot().axes[0]
+    numbers, edges, _ = axes.patches[0].get_data()
+    assert sum(numbers) == len(values) and axes.get_xscale() == "log"
+    assert all(edges[0] <= value <= edges[-1] for value in values)
+    assert len(axes.texts) == (5 if len(values) >= 20 else 0)
+    axes.figure.savefig("/dev/null", format="svg")
