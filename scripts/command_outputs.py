@@ -124,6 +124,7 @@ score texts.txt o.jsonl --n-process 2
 score texts.csv o.csv --normalise slor,mean_lp --unigrams unigrams.json
 score texts.jsonl o.parquet
 words rows.csv o.csv --by item --lags 1 --metrics sentence_l2r
+words rows.csv o.csv --by item --means item --metrics sentence_l2r
 slots gaps.jsonl o.csv --candidate-column words --gold answer --hits 1
 pairs pairs.csv --by topic --items items.csv --output o.json --metrics word_l2r,original
 pairs blimp.jsonl --scorer builtin --scorer m=builtin,mask_margin=0 --output o.csv

@@ -10,15 +10,17 @@ import typer
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
+from ..evaluation.word_means import WordGroups
 from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
 from ..stream.workers import Work
-from ..tables.word_rows import score_rows, score_words, texts_of_rows
+from ..tables.word_rows import SURPRISAL, score_rows, score_words, texts_of_rows
 from ..tables.words import WordTable
+from ..visualize.text import text_table
 from . import options
-from .options import file_options, options_from, pipeline_options, work_options
-from .terminal import check_resume, check_table, is_of, report
+from .options import file_options, options_from, pipeline_options, several, work_options
+from .terminal import check_picture, check_resume, check_table, draw, is_of, report, save, say
 
 
 @pipeline_options(without=("alternatives", "keep_pieces", "words", "targets", "units"))
@@ -32,6 +34,15 @@ def words_cli(
     of_words: dict[str, Any],
     how: dict[str, Any],
     *,
+    means: Annotated[
+        list[str],
+        several("Columns: the place, such as the region, and conditions. The mean surprisal of each group is printed."),
+    ] = [],  # noqa: B006
+    item: Annotated[
+        list[str],
+        several("With --means: columns that say which item a word belongs to. [default: each text is one]"),
+    ] = [],  # noqa: B006
+    plot: options.Plot = None,
     resume: options.Resume = False,
     force: options.Force = False,
     work: dict[str, Any],
@@ -43,23 +54,34 @@ def words_cli(
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
     """
-    check_table(output, force or is_of(output, check_resume(resume, output)))
+    ours = check_resume(resume, output)
+    check_table(output, force or is_of(output, ours))
+    check_picture(plot, force or is_of(plot, ours))
+    if not means and (item or plot):
+        raise InputError("--item and --plot are about means. Name their columns with --means.")
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
     check_format(Path(path), ROW_READERS)
     rows = [row for _, row in read_rows(Path(path), **how)]
-    lengths = [*map(len, texts_of_rows(rows, of_words["word"], of_words.get("by", ())))]
-    kept = KeptScores(output, resume, force, (output,))
+    texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
+    groups = WordGroups(rows, texts, means, item) if means else None
+    kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
-    source = {"rows": len(rows), "texts": len(lengths), "digest": file_digest(Path(path))}
+    source = {"rows": len(rows), "texts": len(texts), "digest": file_digest(Path(path))}
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
     of_words = {**of_words, "log_frequency": known}
     used = {**of_words, "batch_size": work["batch_size"], **how, "wordfreq": version("wordfreq") if known else None}
     kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings)}
+    kept.about_outputs = {"means": means, "item": item} if means else {}
     with kept.until_done():
-        found, _ = score_rows(rows, nlp, Work(**work), kept, **of_words)
+        found, columns = score_rows(rows, nlp, Work(**work), kept, **of_words)
         write_table(output, [{**row, **values} for row, values in zip(rows, found)])
-    report(f"Wrote {output}: {_summary(lengths)}.")
+        if groups:
+            name = next(one for one in columns if one.startswith(SURPRISAL))
+            found_means = groups.means([row[name] for row in found])
+            say(text_table(groups.table(found_means, name)))
+            save(plot, draw, groups.plot, found_means, name)
+    report(f"Wrote {output}: {_summary([*map(len, texts)])}.")
 
 
 def _summary(lengths: Sequence[int]) -> str:

@@ -23,6 +23,8 @@ from ..arrays import FloatArray, IntArray
 Z = NormalDist().inv_cdf(0.975)
 # Samples of a bootstrap that are in memory at once.
 CHUNK = 50
+# What scores of the same word in the same text differ by at most (docs/corpora.md).
+SAME = 1e-3
 # Binary digits of a binomial coefficient that are kept at most.
 DIGITS = 256
 
@@ -77,6 +79,29 @@ def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
         return end
 
     return Estimate(mean, bound(-1), bound(1))
+
+
+def mean_estimate(values: Sequence[float]) -> Estimate:
+    """A mean with Student's interval: of three values it is 2.7 times as long as the one of a bootstrap, which is too
+    narrow. It is NaN where all values are the same, but for what scores differ with the batch: they say nothing about
+    others.
+    """
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if np.ptp(values) > SAME else math.nan
+    mean, half = float(np.mean(values)), error * _student(max(1, len(values) - 1))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def _student(df: int) -> float:
+    """The 97.5 % quantile of Student's t, by its distribution in closed form (Abramowitz & Stegun 1964, 26.7.3-4)."""
+    df, low, high = min(df, 1000), 0.0, math.pi / 2  # with more, it is nearly the same
+    for _ in range(60):
+        angle = (low + high) / 2
+        term, total = math.cos(angle) if df % 2 else 1.0, 0.0
+        for k in range(2 + df % 2, df + 1, 2):
+            total, term = total + term, term * math.cos(angle) ** 2 * (k - 1) / k
+        share = (angle + math.sin(angle) * total) * 2 / math.pi if df % 2 else math.sin(angle) * total
+        low, high = (angle, high) if share < 0.95 else (low, angle)
+    return math.sqrt(df) * math.tan(low)
 
 
 def paired_difference(differences: FloatArray) -> Estimate:

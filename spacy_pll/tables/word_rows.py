@@ -148,7 +148,7 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
             setting = "word" if missing[0] == word else "by"
             raise no_column(f"Row {i + 1}", missing[0], row, f"Name another with `{setting}`.")
         if text := _text_of(row[word], i):
-            if empty := [name for name in by if _is_missing(row[name])]:
+            if empty := [name for name in by if is_missing(row[name])]:
                 raise InputError(
                     f"Row {i + 1}: there is a word, and no value in the column {empty[0]!r} of `by`, which says which "
                     "text it belongs to.",
@@ -191,7 +191,7 @@ def warn_of_joined_rows(
                 return
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     is_blank = isinstance(value, str) and not value.strip()
     # Those of JSON, of tables, and of data frames; then NaN.
     return value is None or is_blank or hasattr(value, "is_missing") or repr(value) == "<NA>" or value != value
@@ -199,7 +199,7 @@ def _is_missing(value: Any) -> bool:
 
 def _text_of(value: Any, i: int) -> str:
     """A word without white space at its ends; "" if there is none."""
-    if _is_missing(value):
+    if is_missing(value):
         return ""
     if isinstance(value, bool | list | dict | tuple | bytes):
         raise InputError(f"Row {i + 1}: a word must be text. It is {value!r:.100}.")

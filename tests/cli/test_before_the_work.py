@@ -52,6 +52,7 @@ CALLS = {
 # Other ways to call them, of which all that is refused is refused early as well.
 OTHERS = {
     "words of texts": ("score", {"table": "words", "log_frequency": False}),
+    "means of words": ("words", {"by": "id", "means": "id", "item": "id", "plot": "p.svg"}),
     "windows": ("ppl", {"windows": "2", "output": "o.csv"}),
     "a bound": ("ppl", {"metrics": "sentence_any_order"}),
     "several scorers": ("pairs", {"model": None, "scorers": ["bert", "bert,mask_margin=1"]}),

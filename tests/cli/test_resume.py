@@ -26,7 +26,7 @@ OUTPUTS = {
     "choices": {"--output": "o.csv", "--items": "i.tsv", "--plot": "p.svg", "--predictions": "x.json"},
     "suite": {"--output": "o.json", "--items": "i.csv"},
     "ppl": {"--output": "o.json"},
-    "words": {"": "o.csv"},
+    "words": {"": "o.csv", "--plot": "p.svg"},
     "variants": {"--output": "o.csv", "--plot": "p.svg"},
     "rescore": {"--output": "o.jsonl"},
 }
@@ -46,6 +46,7 @@ def call(tmp_path, monkeypatch, model_folder):
             given[0] = write_jsonl(Path("lists.jsonl"), *lists)
             given += ["--weight", "1"]
         if command == "words":
+            given += ["--means", "label"] * ("--plot" in outputs)
             given += [
                 "--word",
                 "good",

@@ -68,6 +68,26 @@ def test_a_table_of_readers_in_turn_is_noticed(tmp_path, model_folder):
     assert "Row 2: there is a word, and no value in the column 'item' of --by" in error
 
 
+def test_means_by_region_and_condition(tmp_path, model_folder):
+    texts = {("1", "a"): "The cat left", ("1", "b"): "A dog left", ("2", "a"): "The bird sat", ("2", "b"): "A cow sat"}
+    rows = [(*text, i, word) for text, words in texts.items() for i, word in enumerate(words.split())]
+    (tmp_path / "a.csv").write_text("item,kind,region,word\n" + "".join("{},{},{},{}\n".format(*row) for row in rows))
+    how = ("--by", "item,kind", "--model", model_folder("bert"), "--no-log-frequency", "--base", "2")
+    call = ("words", tmp_path / "a.csv", tmp_path / "o.csv", *how, "--plot", tmp_path / "p.svg")
+    printed = run(*call, "--means", "region,kind").stdout.split("\n")
+    with open(tmp_path / "o.csv", encoding="utf8") as file:
+        scores = list(csv.DictReader(file))
+    assert printed[1].split() == ["region", "kind", "items", "surprisal_base2", "95", "%", "interval"]
+    for line, (region, kind) in zip(printed[3:], [(i, kind) for i in "012" for kind in "ab"]):
+        values = [float(row["surprisal_base2"]) for row in scores if (row["region"], row["kind"]) == (region, kind)]
+        assert line.split()[:4] == [region, kind, "2", f"{sum(values) / 2:.2f}"] and " to " in line
+    assert "</svg>" in (tmp_path / "p.svg").read_text()
+    assert "Nothing was scored" in run(*call, "--means", "region,kind", "--resume").stderr
+    error = run(*call, "--means", "regoin", "--force", fails=True).unwrapped_stderr
+    assert "no column 'regoin'. The columns are: 'item', 'kind', 'region', 'word'. Similar: region." in error
+    assert "Name their columns with --means" in run(*call, "--force", fails=True).unwrapped_stderr
+
+
 def test_errors_are_messages(tmp_path):
     (tmp_path / "a.csv").write_text("w\nThe\n")
     error = run("words", tmp_path / "a.csv", tmp_path / "o.csv", fails=True).unwrapped_stderr

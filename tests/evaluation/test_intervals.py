@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.evaluation.intervals import (
+    _student,
     bootstrap_sums,
     mcnemar,
+    mean_estimate,
     mean_proportion,
     paired_difference,
     percentiles,
@@ -193,3 +195,25 @@ def test_a_bootstrap_draws_whole_clusters():
     assert high - low == pytest.approx(2 * 1.96 * values.std() / 10, rel=0.1)
     alone = bootstrap_sums([values], np.zeros(500, dtype=int), 2000, rng)[1]
     assert alone.shape == (0, 1) and percentiles(alone[:, 0]) is None
+
+
+def test_students_interval_has_the_quantiles_of_tables():
+    values = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 7: 2.365, 10: 2.228, 19: 2.093, 30: 2.042, 120: 1.980}
+    assert {df: round(_student(df), 3) for df in values} == values
+    assert 1.96 < _student(10**6) < 1.963
+    mean, low, high = mean_estimate([1.0, 2.0, 6.0])
+    half = 4.3026527 * np.std([1, 2, 6], ddof=1) / math.sqrt(3)
+    assert (mean, low, high) == pytest.approx((3, 3 - half, 3 + half))
+
+
+@pytest.mark.parametrize("values", [[2.0], [2.0] * 5, [2.0, 2.00001]])
+def test_no_interval_of_a_mean_where_nothing_is_known_of_others(values):
+    assert mean_estimate(values) == pytest.approx((2.0, math.nan, math.nan), 1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize(("n", "at_least"), [(3, 0.89), (10, 0.9), (40, 0.92)])
+def test_coverage_of_a_mean_of_skewed_values(n, at_least):
+    """Surprisals are skewed. With three values, a bootstrap covers the mean 69 times in 100."""
+    samples = np.random.default_rng(0).gamma(2, 3, (1000, n))
+    covered = [low <= 6 <= high for _, low, high in map(mean_estimate, samples.tolist())]
+    assert np.mean(covered) > at_least
