@@ -115,8 +115,10 @@ def score_cli(
     )
     output = str(output_path)
     _check_options(run, output, resume)
-    if plot and (run.table != "texts" or output == STANDARD_STREAM):
-        raise InputError("--plot draws the scores of texts in a file. Leave out --table and --tokens, or name a file.")
+    if plot and (run.table != "texts" or output == STANDARD_STREAM or output_path.suffix == ".spacy"):
+        raise InputError(
+            "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
+        )
     check_picture(plot, force)
     if output == STANDARD_STREAM:
         with until_closed():

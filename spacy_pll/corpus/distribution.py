@@ -34,7 +34,7 @@ class Distribution:
             for row in output.decode(part):
                 value = row.get(self.name)
                 if value is None or value == "":
-                    self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece"] += 1
+                    self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece to score"] += 1
                 else:
                     self.values.append(float(str(value).replace(",", ".")))  # a decimal comma
             yield part

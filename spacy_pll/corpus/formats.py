@@ -12,7 +12,6 @@ from typing import Any
 
 import srsly
 from spacy.tokens import DocBin
-from spacy.vocab import Vocab
 
 from ..files import to_csv, to_json, write_text
 from ..stream.outcomes import ERROR
@@ -52,9 +51,9 @@ class Format(ABC):
         """The contents of the whole file."""
         yield from parts
 
-    @abstractmethod
     def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        """The rows of a part."""
+        """The rows of a part, if the format has rows."""
+        return ()
 
 
 class JsonLines(Format):
@@ -148,10 +147,6 @@ class SpacyDocs(Format):
         for part in parts:
             merged.merge(DocBin(store_user_data=True).from_bytes(part))
         yield merged.to_bytes()
-
-    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        for doc in DocBin(store_user_data=True).from_bytes(part).get_docs(Vocab()):
-            yield next(self.rows(0, doc, doc.user_data.get(FIELDS, {})))
 
 
 FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}

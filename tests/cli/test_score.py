@@ -248,14 +248,14 @@ def test_what_a_filter_needs_is_said_and_drawn(tiny, tmp_path):
     said = run("score", source, output, *tiny, "--plot", tmp_path / "d" / "p.svg").unwrapped_stderr
     values = sorted(float(row["pppl"]) for row in read_rows(output) if row["pppl"])
     assert f"{values[len(values) // 2]:,.2f} (50 %)" in said and "Quantiles of pppl: " in said
-    assert f"1 of {len(values) + 1} texts have no score: 1 with no wordpiece." in said
+    assert f"1 of {len(values) + 1} texts have no score: 1 with no wordpiece to score." in said
     assert "</svg>" in (tmp_path / "d" / "p.svg").read_text()
     again = ("score", source, output, *tiny, "--resume", "--plot")
     assert "exists already" in run(*again, tmp_path / "d" / "p.svg", fails=True).unwrapped_stderr
     assert "Nothing was scored or drawn." in run(*again, tmp_path / "q.svg").unwrapped_stderr
-    for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ())):
+    for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ()), (tmp_path / "t.spacy", ())):
         error = run("score", source, to, *tiny, "--plot", tmp_path / "q.svg", *more, fails=True).unwrapped_stderr
-        assert "--plot draws the scores of texts in a file" in error
+        assert "--plot draws what is in a table of texts" in error
     assert "Quantiles" not in run("score", source, tmp_path / "t.csv", *tiny, "--tokens").stderr
 
 

@@ -25,7 +25,7 @@ def settings(model_folder):
     return PipelineSettings(model=str(model_folder("bert")), attr="x")
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet", ".spacy"])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet"])
 def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, monkeypatch, ending):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 4)
     texts = [*TEXTS, " ", 'It\r"is",\n\0 so; \x85.', "x " * 400]
