@@ -42,6 +42,7 @@ SETTINGS: dict[str, dict] = {
     "units, margin": {"metrics": WITHIN_WORDS, "units": "part", "mask_margin": 1},
     "targets": {"metrics": METRICS, "targets": "part"},
     "targets, margin": {"metrics": WITHIN_WORDS, "targets": "part", "mask_margin": 1},
+    "sample": {"metrics": METRICS, "sample_words": 0.3},
     "strided spans": {"metrics": METRICS, "get_spans": STRIDED},
     "strided spans, margin": {"metrics": ["word_l2r"], "get_spans": STRIDED, "mask_margin": 0},
     "left_context": {"metrics": ["left_context"]},

@@ -292,7 +292,7 @@ class PLLScorer(Pipe):
                     (name, [value if scored else None for value, scored in zip(of_tokens, found.scored)])
                     for name, of_tokens in columns
                 ]
-            store(doc, names, found.starts, columns)
+            store(doc, names, found.starts, [*columns, (names.sample, found.draws)])
             if found.record or data in doc.user_data:  # of an earlier scoring
                 doc._.set(names.data, found.record and found.record.to_dict())
 
@@ -304,10 +304,10 @@ class PLLScorer(Pipe):
             nothing was scored. `attr` takes the place of "pll".
         """
         docs = [example.predicted for example in examples]
-        pieces = sum(doc._.get(self.names.pieces) or 0 for doc in docs)
+        pieces = sum(doc._.get(self.names.all_pieces) or 0 for doc in docs)
         figures: dict[str, Any] = {}
         for name in [self.names.score, *self.names.metrics.values()]:
-            scores = [score for doc in docs if (score := doc._.get(name)) is not None]
+            scores = [score for doc in docs if (score := doc._.get(self.names.estimates[name][0])) is not None]
             figures[f"{name}_mean"] = sum(scores) / len(scores) if scores else None
             figures[f"{name}_pppl"] = exp_or_inf(-sum(scores) / pieces) if pieces else None
         return figures

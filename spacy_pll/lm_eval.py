@@ -92,6 +92,7 @@ class PLL(LM):
         gpu_id = _gpu_id(device) if device or is_named else -1
         self.settings = PipelineSettings(pretrained, chosen, gpu_id=gpu_id, **settings)
         self.nlp = make_pipeline(self.settings)
+        get_scorer(self.nlp).settings.check_whole("the answers of a task are compared")
         self.work = Work(_batch_size(batch_size, max_batch_size), show_progress=show_progress)
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:

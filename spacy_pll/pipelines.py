@@ -308,11 +308,12 @@ def parse_value(text: str, type_: Any) -> Any:
     text = text or "true" if type_ is bool else text
     if choices and text not in choices:
         raise ValueError(f"It must be {' or '.join(choices)}.")
-    if int in (type_, *get_args(type_)):
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError("It must be a whole number.") from None
+    for kind, what in ((int, "a whole number"), (float, "a number")):
+        if kind in (type_, *get_args(type_)):
+            try:
+                return kind(text)
+            except ValueError:
+                raise ValueError(f"It must be {what}.") from None
     return text == "true" if type_ is bool else text.split("+") if "Sequence" in str(type_) else text
 
 

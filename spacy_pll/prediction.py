@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
 from .scoring.plan import estimate_ids, make_plans
+from .scoring.sample import Draw, draw_words
 from .scoring.scores import Distributions, Wanted, WeightedSums
 from .scoring.windows import Context, Contexts, get_contexts
 from .scoring.wordpieces import DocTexts, get_wordpieces, merge_spans
@@ -67,11 +68,12 @@ class DocScores(NamedTuple):
     record: PieceRecord | None = None  # None without `keep_pieces`
     # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
     expected: Mapping[str, list[Any]] = MappingProxyType({})
+    draws: Sequence[Draw | None] = ()  # with `sample_words`, how each token was drawn
 
 
 @dataclass(frozen=True)
 class ScoredPieces:
-    """The pieces that were scored, in the order of docs and spans. Each piece is there once."""
+    """The pieces that were scored, or could have been drawn, in the order of docs and spans, each once."""
 
     place: IntArray  # int, shape (pieces,): index among all wordpieces
     token: IntArray  # int, shape (pieces,): index of the piece's token among the tokens of all docs
@@ -205,6 +207,7 @@ class Predictor:
             pieces = scored = max(len(text), pieces)  # a protein has a token for each letter
             if key is not None and key in text.spans:
                 scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
+        scored = math.ceil(scored * (settings.sample_words or 1))
         length = min(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, self._masks, settings.mask_spacing, settings.mask_margin)
 
@@ -234,12 +237,17 @@ class Predictor:
             metrics = dict(zip(self.settings.metrics, self.metrics))
             self.warnings.of_unspaced(tokenized, self.settings.words, metrics)
             self.warnings.of_long_words(tokenized, metrics, exact=self.settings.mask_margin is None)
+        if (part := self.settings.sample_words) is not None:
+            draws, kept = draw_words(read, pieces, contexts, part, self.settings.seed)
+            tokenized = replace(tokenized, scored=scored & kept, draws=draws)
         return tokenized
 
     def submit(self, docs: list[Doc]) -> PendingBatch:
         """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns."""
         tokenized = self.tokenize(docs)
-        return PendingBatch(tokenized, self._run(tokenized.contexts, self.prepare(), self.settings.n_alternatives))
+        contexts, token = tokenized.contexts, tokenized.wordpieces.token
+        drawn = replace(contexts, scored=contexts.scored & tokenized.scored[token[contexts.piece]])
+        return PendingBatch(tokenized, self._run(drawn, self.prepare(), self.settings.n_alternatives))
 
     def gather(self, pending: PendingBatch) -> Iterator[DocScores]:
         """Wait for the log-probabilities, and sum them up by token. RAISES (ValueError): One is not finite."""
@@ -270,7 +278,8 @@ class Predictor:
         texts = PieceTexts(self.model.load().tokenizer) if keeps else None  # made once: that takes time
         for d, own in enumerate(batch.read.tokens_of):
             kept = self._of_pieces(batch, pieces, d, slice(edges[d], edges[d + 1]), texts) if texts is not None else {}
-            yield DocScores(starts[own], scored[own], counts[own], [row[own] for row in sums], **kept)
+            of_metrics = [row[own] for row in sums]
+            yield DocScores(starts[own], scored[own], counts[own], of_metrics, **kept, draws=batch.draws[own])
 
     def _spans_of(self, docs: list[Doc]) -> list[list[Span]]:
         """Each doc's spans that have a token."""
@@ -347,17 +356,22 @@ class Predictor:
         alternatives = name_alternatives(distributions, texts) if distributions else []
         found: dict[str, Any] = {}
         if settings.keep_pieces:
+            drawn = batch.scored[pieces.token[own]].tolist()
+
+            def of_drawn(values: Iterable[Any]) -> list[Any]:
+                return [value if is_drawn else None for value, is_drawn in zip(values, drawn)]
+
             of_pieces = {name: getattr(batch.wordpieces, name)[pieces.place[own]] for name in ("ids", "start", "end")}
             of_pieces |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
-            if distributions and settings.distribution:
-                of_pieces |= {"rank": distributions.rank, "entropy": distributions.entropy}
+            expected = ("rank", "entropy") if distributions and settings.distribution else ()
             found["record"] = PieceRecord(
                 pieces=list(map(texts.tokenizer.id_to_token, of_pieces["ids"].tolist())),
                 **{name: values.tolist() for name, values in of_pieces.items()},
-                scores={metric: row[own].tolist() for metric, row in zip(settings.metrics, pieces.scores)},
+                **{name: of_drawn(getattr(distributions, name).tolist()) for name in expected},
+                scores={metric: of_drawn(row[own].tolist()) for metric, row in zip(settings.metrics, pieces.scores)},
                 mask_spacing=settings.mask_spacing,
                 mask_margin=settings.mask_margin,
-                alternatives=alternatives if settings.alternatives else None,
+                alternatives=of_drawn(alternatives) if settings.alternatives else None,
             )
         if distributions:
             found["expected"] = self._expected(token, distributions, alternatives, len(batch.read.docs[d]))

@@ -30,6 +30,9 @@ class ScoringSettings:
         or each wordpiece (for texts without words, such as proteins).
     targets (Optional[str]): A key of `doc.spans`: only the tokens in those spans are scored. The rest of the text is
         context. None: all tokens.
+    sample_words (Optional[float]): Score a random part of each text's words, such as 0.15, and at least two. Sums over
+        whole texts are estimated, with a standard error (docs/corpora.md#a-part-of-the-words). None: all words.
+    seed (int): Another seed draws other words, with `sample_words`. For the bound of `pll ppl`, it draws other orders.
     units (Optional[str]): A key of `doc.spans`: each of those spans is read as one word. Spans that overlap are one.
         None: only words.
     keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
@@ -51,6 +54,8 @@ class ScoringSettings:
     metrics: Sequence[str] = ("word_l2r",)
     words: Words = "spacy"
     targets: str | None = None
+    sample_words: float | None = None
+    seed: int = at_least(0, 0)
     units: str | None = None
     keep_pieces: bool = False
     max_batch_tokens: int | None = at_least(1)
@@ -72,6 +77,8 @@ class ScoringSettings:
                     f"`{name}` must be one key of doc.spans: the name of a group of spans, no words. It is {key!r}.",
                     "Put spans under a key, for example with the component span_ruler (docs/spacy.md).",
                 )
+        if (part := self.sample_words) is not None and (type(part) not in (float, int) or not 0 < part <= 1):
+            raise ValueError(f"`sample_words` must be a number above 0, and at most 1. It is {part!r}.")
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise PLLError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
@@ -93,6 +100,11 @@ class ScoringSettings:
     def record(self) -> dict[str, Any]:
         """What the scores of a metric depend on, besides the model and the text."""
         return {name: getattr(self, name) for name in ("words", "units", "mask_spacing", "mask_margin")}
+
+    def check_whole(self, what: str) -> None:
+        """RAISES (PLLError): Something needs the scores of all words."""
+        if self.sample_words is not None:
+            raise PLLError(f"`sample_words` scores a part of the words, and {what}.", "Use a pipeline without it.")
 
 
 def choices_of(type_: Any) -> list[str]:

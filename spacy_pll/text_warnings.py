@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from .arrays import BoolArray, IntArray
 from .language_model.protocol import LanguageModel, Loaded
 from .metrics import Metric, looks_at_words
+from .scoring.sample import Draw
 from .scoring.windows import Contexts
 from .scoring.wordpieces import DocTexts, Wordpieces
 from .user_warnings import TextWarning, warn_user
@@ -51,6 +52,7 @@ class TokenizedDocs:
     wordpieces: Wordpieces  # of all spans
     scored: BoolArray  # bool, shape (tokens,)
     contexts: Contexts
+    draws: Sequence[Draw | None] = ()  # with `sample_words`, of each token; `contexts` also has what was not drawn
 
 
 @dataclass

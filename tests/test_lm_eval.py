@@ -347,6 +347,12 @@ def test_the_model_as_make_pipeline_calls_it(model_folder):
         ({"model": "bert"}, PLLError, "Both `pretrained` and `model` are given"),
         ({"mask_margin": "wide"}, PLLError, "The model argument 'mask_margin' is 'wide'. It must be a whole number."),
         ({"words": "spacey"}, PLLError, "argument 'words' is 'spacey'. It must be spacy or "),
+        (
+            {"sample_words": "0.3"},
+            PLLError,
+            "scores a part of the words, and the answers of a task are compared. Use a",
+        ),
+        ({"sample_words": "few"}, PLLError, "The model argument 'sample_words' is 'few'. It must be a number."),
         ({"shared_pieces": "no"}, PLLError, "The model argument 'shared_pieces' is 'no'. It must be true or false."),
         ({"metrics": "original+word_l2r"}, PLLError, "and a task has one score for each text. Give one metric."),
         ({"metrics": "original", "metric": "original"}, PLLError, "are the same model argument. Give one of the two."),

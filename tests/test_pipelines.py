@@ -185,6 +185,8 @@ GIVEN = {
     "metrics": [["original", "word_l2r"], ["sentence_l2r"]],
     "words": ["whitespace", "piece"],
     "targets": ["t"],
+    "sample_words": [0.5],
+    "seed": [3],
     "units": ["u"],
     "keep_pieces": [True],
     "max_batch_tokens": [99],
@@ -347,7 +349,7 @@ def test_settings_are_used_wherever_they_can_be(model_folder, way):
     others = {
         "saved pipeline": ["lang"],
         "pipeline": ["lang", "precision"],
-        "lm-eval": ["metrics", "targets", "units"],
+        "lm-eval": ["metrics", "targets", "units", "sample_words"],
     }.get(way, [])
     if way not in ("block", "component", "file"):
         others += ONLY_OF_BLOCK

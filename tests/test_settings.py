@@ -34,6 +34,11 @@ def test_a_single_metric_is_a_list_of_one():
         ({"mask_spacing": True}, "`mask_spacing` must be a whole number, 1 or more. It is True."),
         ({"max_batch_tokens": 0}, "`max_batch_tokens` must be 1 or more. It is 0."),
         ({"alternatives": None}, "`alternatives` must be a whole number, 0 or more. It is None."),
+        *(
+            ({"sample_words": part}, "`sample_words` must be .* above 0, and at most 1.")
+            for part in (0, 1.5, True, "0.2")
+        ),
+        ({"seed": -1}, "`seed` must be 0 or more. It is -1."),
         ({"targets": ["souvenir"]}, "`targets` must be one key of doc.spans: .* no words. It is .'souvenir'.. Put"),
         ({"units": 3}, "`units` must be one key of doc.spans: .* It is 3."),
         ({"metrics": 3}, "Unknown PLL metric 3. Set `metrics` to a list of these: causal"),

@@ -113,6 +113,7 @@ def compare_pairs(
     RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or there is no such component.
     """
     scorer = get_scorer(nlp, component)
+    scorer.settings.check_whole("two versions are compared word by word")
     attribute = scorer.names.score if metric is None else select_metrics(scorer.names, [metric])[metric]
     with closing(score_docs(nlp, _texts_of_pairs(pairs), 2 * batch_size)) as docs:
         for a, b in zip(docs, docs):

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from itertools import compress
 from typing import Any
 
 from spacy.tokens import Doc
@@ -18,7 +19,8 @@ StoredAlternative = tuple[str, float, bool | None]
 @dataclass(frozen=True)
 class PieceRecord:
     """The wordpieces of a doc that were scored. All lists have an entry for each, in the same order. Docs that an
-    earlier version scored have no `word` and no `window`.
+    earlier version scored have no `word` and no `window`. With `sample_words`, the stored record also has the pieces
+    that were not drawn; their scores, and what was expected there, are None.
     """
 
     pieces: Sequence[str | None]  # as the vocabulary spells them
@@ -26,7 +28,7 @@ class PieceRecord:
     start: Sequence[int]  # the character of the doc at which the piece begins
     end: Sequence[int]
     token: Sequence[int]  # the index of its token
-    scores: Mapping[str, Sequence[float]]  # by metric, natural log
+    scores: Mapping[str, Sequence[Any]]  # float, by metric, natural log
     word: Sequence[int] | None = None  # the number of its word: pieces with the same one were masked as one unit
     window: Sequence[int] | None = None  # the number of its window in its span: 0 where the span was read in one piece
     mask_spacing: int | None = None  # the settings
@@ -46,6 +48,15 @@ class PieceRecord:
         """What `from_dict` reads, without what is not known."""
         settings = ("mask_spacing", "mask_margin")
         return {name: value for name, value in vars(self).items() if value is not None or name in settings}
+
+    def of_drawn(self) -> "PieceRecord":
+        """The same with the pieces that have scores alone."""
+        scored = [score is not None for score in next(iter(self.scores.values()), ())]
+        if all(scored):
+            return self
+        lists: dict[str, Any] = {n: [*compress(x, scored)] for n, x in vars(self).items() if isinstance(x, Sequence)}
+        lists["scores"] = {metric: [*compress(of, scored)] for metric, of in self.scores.items()}
+        return replace(self, **lists)
 
     def columns(self, names: Names) -> dict[str, Sequence[Any]]:
         """The lists, by the names of the token attributes that are made from them."""
@@ -70,10 +81,14 @@ class PieceRecord:
 _REQUIRED = {field.name for field in fields(PieceRecord) if field.default is MISSING}
 
 
-def read_record(doc: Doc, attr: str) -> PieceRecord | None:
-    """The record of a doc, with the indices of the tokens that the doc has now; None if there is none."""
+def read_record(doc: Doc, attr: str, whole: bool = False) -> PieceRecord | None:
+    """The record of a doc, with the indices of the tokens that the doc has now; None if there is none.
+
+    whole (bool): With the pieces that were not drawn.
+    """
     names = Names(attr, [])
     record = PieceRecord.from_dict(doc.user_data.get(key(names.data)))
+    record = record if whole else record and record.of_drawn()
     scored = sorted(start for _, name, start, _ in keys(doc) if name == names.pieces)
     starts = [token.idx for token in doc]
     if record is None or scored == starts or not starts or len(scored) <= max(record.token, default=0):
@@ -87,7 +102,7 @@ def read_record(doc: Doc, attr: str) -> PieceRecord | None:
 def record_value(doc: Doc, attr: str) -> Any:
     """The value of `_.pll_data`: what is stored, with the indices of the tokens that the doc has now."""
     stored: Any = doc.user_data.get(key(Names(attr, []).data))
-    record = read_record(doc, attr)
+    record = read_record(doc, attr, whole=True)
     return stored if record is None or record.token is stored["token"] else {**stored, "token": record.token}
 
 

@@ -12,7 +12,7 @@ from ..metrics import BUILTIN_METRICS
 from .names import Names
 from .piece_record import record_value, set_record_value
 from .stored import stored_metrics, stored_names
-from .values import pseudo_perplexity, set_token_value, share, sum_tokens, token_value
+from .values import all_pieces, estimate, pseudo_perplexity, set_token_value, share, sum_tokens, token_value
 
 
 def install(names: Names) -> None:
@@ -58,8 +58,7 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
 
 def assigned(names: Names) -> list[str]:
     """The attributes that a component sets by default, as spaCy's `analyze_pipes` names them, such as "token._.pll"."""
-    left_out = {names.data, names.alternatives, names.entropy, names.first_choices, names.rank, names.top1}
-    return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in left_out]
+    return [f"{cls.__name__.lower()}._.{name}" for cls, name, _ in _extensions(names) if name not in names.optional]
 
 
 def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
@@ -72,6 +71,11 @@ def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
     for cls in (Doc, Span):
         yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
         yield cls, names.top1, {"getter": partial(share, part=names.first_choices, whole=names.pieces)}
+    sample, pieces = names.sample, names.pieces
+    for name, of_score in names.estimates.items():
+        for part, own in enumerate(of_score):
+            yield Doc, own, {"getter": partial(estimate, part=part, name=name, sample=sample, pieces=pieces)}
+    yield Doc, names.all_pieces, {"getter": partial(all_pieces, sample=sample, pieces=pieces)}
     attr = names.score
     yield Doc, names.data, {"getter": partial(record_value, attr=attr), "setter": partial(set_record_value, attr=attr)}
 

@@ -1,6 +1,7 @@
 """The values of the attributes: those of a token from what is stored, those of a Doc or Span from its tokens."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -116,6 +117,37 @@ def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | No
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
     n = sum_tokens(tokens, pieces, pieces)
     return exp_or_inf(-sum_tokens(tokens, score, pieces) / n) if n else None
+
+
+def estimate(doc: Doc, part: int, name: str, sample: str, pieces: str) -> float | None:
+    """An estimate of the sum of a score over all words of a text, from those that were drawn; or its standard error
+    (Cochran 1977, Sampling Techniques, sections 2.5 to 2.11). None where nothing was scored. Words that `Span.as_doc`
+    left out count as 0; different texts, as `Doc.from_docs` joins them, are independent.
+
+    part (int): 0 for the estimate, 1 for the error.
+    """
+    total, variance = sum_tokens(doc, name, pieces), 0.0
+    if total is None:
+        return None
+    texts = defaultdict[tuple[int, int, int], defaultdict[int, float]](lambda: defaultdict(float))
+    for score, draw in _stored(doc, name, sample):
+        if draw and score is not None:
+            texts[tuple(draw[:3])][draw[3]] += score
+    for (_, n, n_all), units in texts.items():
+        drawn = sum(units.values())
+        total += (n_all / n - 1) * drawn
+        squares = sum(score**2 for score in units.values()) - drawn**2 / n
+        variance += n_all * (n_all - n) / (n * max(1, n - 1)) * max(0.0, squares)
+    return math.sqrt(variance) if part else total
+
+
+def all_pieces(doc: Doc, sample: str, pieces: str) -> Any:
+    """The number of wordpieces, drawn or not; None where nothing was scored."""
+    return _sum(draw[4] if draw else n for n, draw in _stored(doc, pieces, sample)) if len(doc) else 0
+
+
+def _stored(doc: Doc, *names: str) -> Iterable[tuple[Any, ...]]:
+    return zip(*(stored_values(doc[0], doc[-1], name) for name in names))
 
 
 def share(tokens: Doc | Span, part: str, whole: str) -> float | None:

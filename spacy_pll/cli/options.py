@@ -108,13 +108,14 @@ MORE: dict[str, dict[str, Any]] = {
 }
 
 
-def pipeline_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+def pipeline_options(*, without: Collection[str] = (), sample: bool = False) -> Callable[[Command], Command]:
     """Give a command the options for `PipelineSettings` in place of its parameter `settings`, each with what the
     docstrings say of it as its help.
 
     without (Collection[str]): Options that the command does not have.
+    sample (bool): Whether it has those for a part of the words.
     """
-    names = [name for name in SETTINGS if name not in without]
+    names = [name for name in SETTINGS if name not in without and (sample or name not in ("sample_words", "seed"))]
     return options_from("settings", (PipelineSettings, ScoringSettings), *names, make=_make_settings)
 
 

@@ -20,7 +20,7 @@ from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, warn_of_missing
 from ..errors import InputError, no_column
-from ..evaluation.perplexity import Perplexity, measure_perplexity, measure_windows, perplexity
+from ..evaluation.perplexity import PER, Perplexity, measure_perplexity, measure_windows, perplexity
 from ..files import check_output, files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
@@ -39,10 +39,10 @@ UNIT_TITLES = {
 }
 
 
-@pipeline_options(without=OF_TOKENS)
+@pipeline_options(without=OF_TOKENS, sample=True)
 @file_options
 @work_options
-@options_from("bound", perplexity, "n_passes", "seed")
+@options_from("bound", perplexity, "n_passes")
 def ppl_cli(
     path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
     settings: PipelineSettings,
@@ -88,6 +88,7 @@ def ppl_cli(
         raise InputError("--resume needs an INPUT that can be read again, not -.")
     kept = KeptScores(None if is_stream else output, resume, force, (output,))
     nlp = make_pipeline(settings)
+    bound["seed"] = get_scorer(nlp).settings.seed
     about = {"path": path, **describe_scorer(nlp, settings)}
     run = {"batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
     with catch_warnings():
@@ -180,6 +181,8 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
+    if result.intervals:
+        counts.append(("  scored", f"{result.scored_pieces:,} ({100 * result.scored_pieces / result.pieces:.1f} %)"))
     rows: Table = [("pseudo-perplexity", "per piece", "per word", "per byte")]
     columns = (
         (result.per_piece, result.pieces, 1),
@@ -194,5 +197,8 @@ def summary_tables(result: Perplexity, unit: str) -> str:
             else ""
             for values, n, digits in columns
         )
+        if result.intervals:
+            ends = (result.intervals[name].get(metric, ()) for name in PER)
+            cells = (" to ".join(f"{end:,.{column[2]}f}" for end in both) for both, column in zip(ends, columns))
         rows.append((metric, *cells))
     return table(counts, aligns=["l", "r"]) + text_table(rows)

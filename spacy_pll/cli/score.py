@@ -34,7 +34,7 @@ from .terminal import check_picture, check_resume, draw, duration, report, save,
 FOR_WORDS = "For --table words. "
 
 
-@pipeline_options()
+@pipeline_options(sample=True)
 @options_from("words_table", WordTable, note=FOR_WORDS, make=WordTable)
 @file_options
 @options_from(

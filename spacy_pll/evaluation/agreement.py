@@ -160,17 +160,19 @@ class AgreementCounts:
         """Add some texts, each scored by both."""
         names = [scorer.names for scorer in self.scorers]
         for docs in zip(first, second, strict=True):
-            a, b = (read_record(doc, one.score) for doc, one in zip(docs, names))
+            a, b = (read_record(doc, one.score, whole=True) for doc, one in zip(docs, names))
             assert a and b  # both keep them
             if a.ids and b.ids:
-                sums = [doc._.get(one.score) for doc, one in zip(docs, names)]
+                sums = [doc._.get(one.estimates[one.score][0]) for doc, one in zip(docs, names)]
                 self._add("text", *([score] for score in sums))
                 self._add("text_mean", *([score / len(record.ids)] for score, record in zip(sums, (a, b))))
             tokens = list(_tokens(self.n, *docs, *names))
             self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
             if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
                 metrics = (scorer.settings.metrics[0] for scorer in self.scorers)
-                self._add("piece", *(record.scores[metric] for record, metric in zip((a, b), metrics)))
+                scores = [record.scores[metric] for record, metric in zip((a, b), metrics)]
+                both = [score for score in zip(*scores) if None not in score]  # not drawn by one of them
+                self._add("piece", *([score[side] for score in both] for side in (0, 1)))
             else:
                 self.same_pieces = False
             self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))

@@ -25,8 +25,10 @@ from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each, score_places
 from ..stream.workers import Work
 from ..texts import Text, check_texts, plain_texts
+from .intervals import Z
 
-# Of a text: its counts, and by metric the sum of its scores, or under each draw.
+PER = ("per_piece", "per_word", "per_byte")
+# Of a text: its counts, and by metric the sum of its scores, or under each draw, or an estimate and its variance.
 Known = tuple[dict[str, int], dict[str, list[float]]]
 
 
@@ -40,10 +42,11 @@ class Perplexity:
     words: int = 0
     split_words: int = 0  # of several wordpieces
     pieces: int = 0
+    scored_pieces: int = 0  # fewer with `sample_words`: then the log-likelihood is an estimate
     unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
     bytes: int = 0  # of the texts that have one, in UTF-8
     log_likelihood: Mapping[str, float] = field(default_factory=dict)  # by metric, natural log
-    # Of the log-likelihood, by the draw: of a bound (`sentence_any_order`), if it is the only metric.
+    # Of the log-likelihood, by the draw: of the words, or of a bound (`sentence_any_order`), if it is the only metric.
     standard_error: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -70,12 +73,21 @@ class Perplexity:
         """
         return self._per(self.bytes)
 
-    def _per(self, n: int) -> dict[str, float]:
-        return {metric: exp_or_inf(-total / n) for metric, total in self.log_likelihood.items() if n}
+    @property
+    def intervals(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """95 % intervals of `per_piece` and so on, for a part of the words. Those of few texts are too short."""
+        n_of = (self.pieces, self.words, self.bytes) if self.scored_pieces < self.pieces else ()
+        ends = [[self._per(n, side) for side in (Z, -Z)] for n in n_of]
+        return {name: {m: (low[m], high[m]) for m in low} for name, (low, high) in zip(PER, ends)}
+
+    def _per(self, n: int, errors: float = 0.0) -> dict[str, float]:
+        moved = {m: total + errors * self.standard_error.get(m, 0.0) for m, total in self.log_likelihood.items()}
+        return {metric: exp_or_inf(-total / n) for metric, total in moved.items() if n}
 
     def to_dict(self) -> dict[str, Any]:
         """All counts and figures, as `pll ppl` writes them."""
-        figures = {f"pppl_{name}": getattr(self, name) for name in ("per_piece", "per_word", "per_byte")}
+        figures = {f"pppl_{name}": getattr(self, name) for name in PER}
+        figures |= {f"pppl_{name}_interval": of for name, of in self.intervals.items()}
         return {**asdict(self), "split_share": self.split_share, **figures}
 
 
@@ -112,7 +124,8 @@ def perplexity(
     """Score texts, and measure their pseudo-perplexity.
 
     If `sentence_any_order` is the only metric, the log-likelihood is a lower bound, and has a standard error, because
-    the orders are random (`log_probability_bounds`). It is then measured in one process.
+    the orders are random (`log_probability_bounds`). It is then measured in one process. If the pipeline scores a part
+    of the words (`sample_words`), the log-likelihood is an estimate, with a standard error and `intervals`.
 
     nlp (Language): A pipeline with a `pll` component.
     n_passes (Optional[int]): For the metric sentence_any_order: the number of forward passes for each text. None: 16
@@ -155,7 +168,10 @@ def measure_perplexity(
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
     is_bound = list(settings.metrics) == [METRIC]
-    if not is_bound and (n_passes is not None or seed):
+    is_part = settings.sample_words is not None
+    if is_bound:
+        settings.check_whole("a bound needs whole texts")
+    if not is_bound and (n_passes is not None or seed and not (is_part and seed == settings.seed)):
         raise PLLError(
             f"`n_passes` and `seed` are for a bound, and the metrics are {', '.join(settings.metrics)}.",
             f"Leave them out, or set `metrics` to {METRIC}.",
@@ -178,12 +194,17 @@ def measure_perplexity(
             "words": len(per_word),
             "split_words": int((per_word > 1).sum()),
             "pieces": len(record.ids),
+            "scored_pieces": len(record.of_drawn().ids),
             "unknown_pieces": record.ids.count(unknown_id),
         }
 
     def of_scores(_: int, doc: Doc) -> Known:
-        record = read_record(doc, names.score)
-        return of_text(doc, record), {metric: [sum(of)] for metric, of in record.scores.items()} if record else {}
+        record = read_record(doc, names.score, whole=True)
+        sums = {metric: [sum(of)] for metric, of in record.of_drawn().scores.items()} if record else {}
+        if is_part and record and record.ids:
+            estimates = {metric: map(doc._.get, names.estimates[name]) for metric, name in names.metrics.items()}
+            sums = {metric: [total, error**2] for metric, (total, error) in estimates.items()}
+        return of_text(doc, record), sums
 
     def of_draws() -> Generator[Known, None, None]:
         """Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
@@ -203,7 +224,8 @@ def measure_perplexity(
             counts.update({"texts": 1, **of_one})
             for metric, values in scores.items() if of_one.get("pieces") else ():
                 sums[metric] = sums.get(metric, 0.0) + np.array(values)
-    log_likelihood, error = {metric: float(total[0]) for metric, total in sums.items()}, dict[str, float]()
+    log_likelihood = {metric: float(total[0]) for metric, total in sums.items()}
+    error = {metric: float(total[1]) ** 0.5 for metric, total in sums.items() if is_part}
     if is_bound and sums:
         log_likelihood[METRIC], error[METRIC] = bound_of(sums[METRIC])
     return Perplexity(log_likelihood=log_likelihood, standard_error=error, **dict[str, Any](counts))

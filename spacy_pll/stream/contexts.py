@@ -191,6 +191,7 @@ def placed(
 
     settings (Any): Other settings of the component.
     """
+    get_scorer(nlp, component).settings.check_whole("here, whole texts are compared")
     if (targets := get_scorer(nlp, component).settings.targets) is not None:
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
     nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN, **settings)

@@ -1,6 +1,7 @@
 """Scores as a pandas data frame."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
@@ -72,6 +73,7 @@ def to_dataframe(
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
     stored = stored_names(item.doc for item in docs)
     settings = ScoringSettings(alternatives=int(names.alternatives in stored), distribution=names.rank in stored)
+    settings = replace(settings, sample_words=1 if names.sample in stored else None)
     of_token = columns(names, settings, "tokens")
     types = {"token": "int64", "text": str, names.pieces: int, **of_token}
     if words:

@@ -25,9 +25,13 @@ def columns(names: Names, settings: ScoringSettings, level: Level) -> dict[str, 
     scores = dict[str, Any].fromkeys(names.metrics.values(), float)
     if level == "texts":
         of_text = {names.top1: float, names.entropy: float} if settings.distribution else {}
+        if settings.sample_words is not None:
+            estimates = dict[str, Any].fromkeys((one for name in scores for one in names.estimates[name]), float)
+            return {**scores, **estimates, names.pieces: int, names.all_pieces: int, **of_text}
         return {**scores, names.pieces: int, names.perplexity: float, **of_text}
     scores["surprisal"] = float
     if level == "words":
+        settings.check_whole("a table of words has all of them")
         return scores | ({"entropy": float} if settings.distribution else {})
     expected: dict[str, Any] = {"rank": int, "entropy": float} if settings.distribution else {}
     listed = {"alternatives": list[str], "alternative_log_probs": list[float]} if settings.alternatives else {}
@@ -99,6 +103,7 @@ class NormalisedRows(TextRows):
 
     @property
     def types(self) -> dict[str, Any]:
+        self.settings.check_whole("whole texts are normalised")
         return super().types | {
             f"{name}_{method}": float for name in self.names.metrics.values() for method in self.methods
         }
@@ -126,7 +131,7 @@ class TokenRows(TextRows):
         return {"doc": int, "token": int, "pieces": list[str], **columns(self.names, self.settings, "tokens")}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        record, of_token = read_record(doc, self.names.score), columns(self.names, self.settings, "tokens")
+        record, of_token = read_record(doc, self.names.score, whole=True), columns(self.names, self.settings, "tokens")
         places = record.by_token() if record else {}
         for token in token_spans(doc):
             if not token[0].is_space:

@@ -115,6 +115,7 @@ NOT_THERE = {
     "mask_margin": "the command has only mask_spacing, or neither",
     "spans": "the command has no texts, and the message names the CPU, too",
     "metrics": "the command has none",
+    "sample_words": "said of pipelines that were saved with it",
     "n_process": "said where processes are started",
     "causal": "the command has masked models alone, and the message says to choose one",
 }

@@ -54,7 +54,7 @@ def test_other_options_say_what_docstrings_say(command, source, n):
         ("choices", spacy_pll.read_choices, ["context", "options", "label", "labels", "after", "reading"]),
         ("choices", spacy_pll.choices, ["shared_pieces"]),
         ("variants", spacy_pll.variants, ["method", "others", "offset", "u_as_t"]),
-        ("ppl", spacy_pll.perplexity, ["n_passes", "seed"]),
+        ("ppl", spacy_pll.perplexity, ["n_passes"]),
     ],
 )
 def test_options_for_arguments_are_described_as_these_are(command, function, names):

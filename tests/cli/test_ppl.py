@@ -213,3 +213,49 @@ def test_a_run_without_a_score_leaves_nothing(tmp_path, model, monkeypatch, opti
         error = run("ppl", "in.txt", *model, *options, fails=True).unwrapped_stderr
         assert "Nothing was scored" in error and "kept" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_a_part_of_the_words(tmp_path, model, make_nlp):
+    """The counts are of whole texts; the perplexities are intervals, from the errors of the texts."""
+    metrics = ["word_l2r", "original"]
+    path = write_texts(tmp_path / "a.txt", [*TEXTS, " ".join([PARAGRAPH] * 3)])
+    how = (*model, "--metrics", ",".join(metrics), "--words", "tokenizer")
+    whole = summary(tmp_path, path, *how)
+    part = summary(tmp_path, path, *how, "--sample-words", "0.3", "--seed", "2")
+    counts = [name for name, value in whole.items() if isinstance(value, int | float) and name != "scored_pieces"]
+    assert {name: part[name] for name in counts} == {name: whole[name] for name in counts} and len(counts) > 7
+    assert whole["scored_pieces"] == whole["pieces"] > 2 * part["scored_pieces"] and part["settings"]["seed"] == 2
+    docs = list(
+        make_nlp(metrics=metrics, words="tokenizer", sample_words=0.3, seed=2).pipe(path.read_text().split("\n"))
+    )
+    for metric in metrics:
+        total = sum(doc._.get(f"pll_{metric}_estimate") or 0.0 for doc in docs)
+        error = math.hypot(*(doc._.get(f"pll_{metric}_error") or 0.0 for doc in docs))
+        assert part["log_likelihood"][metric] == pytest.approx(total)
+        assert part["standard_error"][metric] == pytest.approx(error)
+        ends = [math.exp(-(total + side * 1.959964 * error) / whole["pieces"]) for side in (1, -1)]
+        assert part["pppl_per_piece_interval"][metric] == pytest.approx(ends)
+        assert part["pppl_per_word_interval"][metric][0] < part["pppl_per_word"][metric]
+    assert "pppl_per_piece_interval" not in whole
+    shown = run("ppl", path, *how, "--sample-words", "0.3").stdout
+    assert " to " in shown and "  scored " in shown and " ± " not in shown
+
+
+def test_a_part_of_the_words_goes_on_and_is_refused_elsewhere(tmp_path, model, monkeypatch):
+    path, how = write_texts(tmp_path / "a.txt", TEXTS * 3), ("--sample-words", "0.4", "--batch-size", "4")
+    expected = summary(tmp_path, path, *model, *how)
+    output = tmp_path / "b.json"
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_pll.evaluation.perplexity.pieces_per_word", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run("ppl", path, *model, *how, "-o", output)
+    assert "seed" in run("ppl", path, *model, *how, "--seed", "9", "-o", output, "--resume", fails=True).stderr
+    run("ppl", path, *model, *how, "-o", output, "--resume")
+    assert json.loads(output.read_text()) == expected
+    for more, message in (
+        (("--seed", "3"), "--n-passes and --seed are for a bound"),
+        (("--sample-words", "2"), "--sample-words must be a number above 0, and at most 1"),
+        (("--sample-words", "0.2", "--windows", "2"), "scores a part of the words, and here, whole texts are compared"),
+        (("--sample-words", "0.2", "--metrics", "sentence_any_order"), "and a bound needs whole texts"),
+    ):
+        assert message in run("ppl", path, *model, *more, fails=True).unwrapped_stderr

@@ -709,3 +709,30 @@ def test_normalised_scores_of_another_model(tmp_path, model_folder):
     assert "no way to normalise called 'lpp'" in wrong.unwrapped_stderr
     wrong = run("score", texts, out, "--force", "--normalise", "slor", "--table", "tokens", fails=True)
     assert "--normalise writes columns of texts" in wrong.unwrapped_stderr
+
+
+def test_a_part_of_the_words(tiny, tmp_path, make_nlp):
+    source, how = write_lines(tmp_path / "in.txt", [*SENTENCES, ""]), ("--sample-words", "0.4", "--seed", "1")
+    run("score", source, tmp_path / "o.jsonl", *tiny, *how)
+    docs = list(make_nlp(sample_words=0.4, seed=1).pipe([*SENTENCES, ""]))
+    rows = read_rows(tmp_path / "o.jsonl")
+    assert [*rows[0]][1:] == [
+        *("pll_word_l2r", "pll_word_l2r_estimate", "pll_word_l2r_error", "pll_pieces", "pll_all_pieces")
+    ]
+    for row, doc in zip(rows, docs, strict=True):
+        values = [doc._.get(name) for name in [*row][1:]]
+        assert [*row.values()][1:] == [value if value is None else pytest.approx(value, abs=1e-4) for value in values]
+    manifest = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())
+    assert (manifest["pipeline"]["pll"]["sample_words"], manifest["pipeline"]["pll"]["seed"]) == (0.4, 1)
+    run("score", source, tmp_path / "tokens.csv", *tiny, *how, "--table", "tokens")
+    tokens = [token for doc in docs for token in doc if not token.is_space]
+    for row, token in zip(read_rows(tmp_path / "tokens.csv"), tokens, strict=True):
+        assert bool(row["pll_word_l2r"]) == (token._.pll is not None) and row["pieces"]
+    for more in (("--table", "words"), ("--normalise", "mean_lp")):
+        refused = run("score", source, tmp_path / "no.csv", *tiny, *how, *more, fails=True)
+        assert "--sample-words scores a part of the words" in refused.unwrapped_stderr
+    with pytest.raises(ValueError, match="a table of words has all of them"):
+        to_dataframe(docs, words=WordTable(log_frequency=False))
+    assert len(to_dataframe(docs)) == len([token for doc in docs for token in doc])
+    for command in ("show", "pairs", "choices", "words", "slots"):
+        assert "No such option" in run(command, "x", "--sample-words", "0.4", code=2).stderr

@@ -153,3 +153,23 @@ def test_one_text_is_no_list_of_texts(make_nlp):
         for measure in (partial(agree, nlp, nlp), partial(compare_margins, nlp), partial(perplexity, nlp)):
             with pytest.raises(ValueError, match="`texts` must be a list of texts. It is one text: .*Write .text."):
                 measure(text)
+
+
+def test_of_a_part_of_the_words_what_both_drew_is_compared(make_nlp, exact):
+    part, margin = make_nlp(sample_words=0.4), make_nlp(sample_words=0.4, mask_margin=1)
+    docs = list(part.pipe(TEXTS))
+    drawn = [token for doc in docs for token in doc if token._.pll_pieces]
+    for other, differs in ((part, False), (margin, True)):
+        for first in (part, exact):
+            result = agree(first, other, TEXTS)
+            assert result.word.n == len(drawn) and result.piece.n == sum(doc._.pll_pieces or 0 for doc in docs)
+            assert (result.piece.mean_absolute_difference > 1e-4) == differs
+    whole = agree(exact, part, TEXTS).text
+    estimates = [doc._.pll_estimate - exact(doc.text)._.pll for doc in docs if doc._.pll_estimate]
+    assert whole.mean_difference == pytest.approx(np.mean(estimates), abs=1e-4) and whole.n == len(estimates)
+    mean = agree(exact, part, TEXTS).text_mean.mean_difference
+    of_pieces = [doc._.pll_estimate - exact(doc.text)._.pll for doc in docs if doc._.pll_estimate]
+    n = [doc._.pll_all_pieces for doc in docs if doc._.pll_estimate]
+    assert mean == pytest.approx(np.mean(np.divide(of_pieces, n)), abs=1e-4)
+    others = agree(part, make_nlp(sample_words=0.4, seed=8), TEXTS)
+    assert 0 < others.word.n < len(drawn) / 2 and others.text.n == whole.n
