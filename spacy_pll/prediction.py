@@ -245,9 +245,7 @@ class Predictor:
     def submit(self, docs: list[Doc]) -> PendingBatch:
         """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns."""
         tokenized = self.tokenize(docs)
-        contexts, token = tokenized.contexts, tokenized.wordpieces.token
-        drawn = replace(contexts, scored=contexts.scored & tokenized.scored[token[contexts.piece]])
-        return PendingBatch(tokenized, self._run(drawn, self.prepare(), self.settings.n_alternatives))
+        return PendingBatch(tokenized, self._run(tokenized.asked, self.prepare(), self.settings.n_alternatives))
 
     def gather(self, pending: PendingBatch) -> Iterator[DocScores]:
         """Wait for the log-probabilities, and sum them up by token. RAISES (ValueError): One is not finite."""

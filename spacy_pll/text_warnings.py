@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -53,6 +53,12 @@ class TokenizedDocs:
     scored: BoolArray  # bool, shape (tokens,)
     contexts: Contexts
     draws: Sequence[Draw | None] = ()  # with `sample_words`, of each token; `contexts` also has what was not drawn
+
+    @property
+    def asked(self) -> Contexts:
+        """The contexts, in which what was not drawn is not scored."""
+        contexts = self.contexts
+        return replace(contexts, scored=contexts.scored & self.scored[self.wordpieces.token[contexts.piece]])
 
 
 @dataclass

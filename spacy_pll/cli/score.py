@@ -126,7 +126,7 @@ def score_cli(
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
     else:
-        start, found = time.monotonic(), Distribution() if run.table == "texts" else None
+        start, found = time.monotonic(), Distribution(bool(plot)) if run.table == "texts" else None
         written = score_to_file(run, output, resume, force, found)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")

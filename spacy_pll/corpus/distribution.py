@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InputError
 from ..stream.outcomes import ERROR
+from ..tables.rows import TextRows
 from ..visualize.plots import add_frame, new_figure
 from .formats import Format
 
@@ -20,18 +22,26 @@ BINS = 80  # of the figure
 
 
 class Distribution:
-    """The pseudo-perplexities in an output with a row for each text, and why other rows have none."""
+    """The pseudo-perplexities in an output with a row for each text, and why other rows have none.
 
-    def __init__(self) -> None:
-        self.name = "pppl"  # of their column
+    is_drawn (bool): Whether there is to be a figure.
+    """
+
+    def __init__(self, is_drawn: bool = False) -> None:
+        self.is_drawn, self.name = is_drawn, "pppl"  # of their column
         self.values = array("d")  # 8 bytes for each: there may be many millions
         self.missing = Counter[str]()
 
+    def expect(self, rows: TextRows) -> None:
+        """RAISES (InputError): There is to be a figure, and these rows have no pseudo-perplexity."""
+        self.name = rows.names.perplexity
+        if self.is_drawn and self.name not in rows.types:
+            raise InputError(f"`plot` draws {self.name}, which texts with `sample_words` do not have.", "Leave it out.")
+
     def watch(self, output: Format, parts: Iterable[bytes]) -> Iterator[bytes]:
         """Pass the parts of the output on, and note what the column has."""
-        self.name = output.rows.names.perplexity
         for part in parts:
-            for row in output.decode(part):
+            for row in output.decode(part) if self.name in output.rows.types else ():
                 value = row.get(self.name)
                 if value is None or value == "":
                     self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece to score"] += 1

@@ -92,6 +92,8 @@ def score_to_file(
     run = run.with_columns(nlp)
     with run.input.as_file() as source:
         rows, columns, records = _records_and_columns(run, source, nlp, output_format)
+        if found:
+            found.expect(rows)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
         output = output_format(rows, columns.types(), skips, columns.decimals.are_commas)

@@ -63,7 +63,7 @@ def masked_texts(
         raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")
     texts, tokenized, found = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
     around = texts.special - {loaded.mask_id, loaded.unknown_id}
-    for plan in predictor.plans(tokenized.contexts, loaded):
+    for plan in predictor.plans(tokenized.asked, loaded):
         assert isinstance(plan, RowPlan)  # all are, without a margin
         made, sums = plan.passes(loaded.limits(plan))
         batches = list(made)

@@ -6,6 +6,7 @@ from spacy_pll.corpus.distribution import SHARES, Distribution
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file
 from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 
 from ..conftest import SENTENCES, write_jsonl
@@ -89,3 +90,17 @@ def test_a_figure_has_every_text(values):
     assert all(edges[0] <= value <= edges[-1] for value in values)
     assert len(axes.texts) == (5 if len(values) >= 20 else 0)
     axes.figure.savefig("/dev/null", format="svg")
+
+
+def test_a_sample_of_the_words_has_no_pseudo_perplexities(settings, tmp_path):
+    """That is no lack of scores; a figure of nothing is refused before anything is scored."""
+    write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in TEXTS))
+    run = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings.changed(sample_words=0.5)))
+    found = Distribution()
+    score_to_file(run, str(tmp_path / "o.jsonl"), found=found)
+    assert not [*found.lines()]
+    with pytest.raises(
+        PLLError, match="`plot` draws x_pppl, which texts with `sample_words` do not have. Leave it out"
+    ):
+        score_to_file(run, str(tmp_path / "p.jsonl"), found=Distribution(is_drawn=True))
+    assert not [*tmp_path.glob("p.*")]

@@ -173,3 +173,11 @@ def test_the_table_has_weights_where_a_piece_has_several_texts(make_nlp):
     assert header[3] == "weight" and [row[3] for row in rows] == ["1.00", "0.50", "0.50", "0.50", "0.50", "1.00", ""]
     assert rows[-1] == ("", "", f"{doc._.pll_word_any_order:.2f}", "", "")
     assert masked_table(masked_texts(nlp, ""), "score")[1:] == [("", "", "", "")]
+
+
+def test_a_part_of_the_words(make_nlp):
+    nlp = make_nlp(sample_words=0.3, seed=1)
+    doc, found = nlp(TEXT), masked_texts(nlp, TEXT)
+    assert {one.token for one in found} == {token.i for token in doc if token._.pll_pieces}
+    assert len({one.token for one in found}) < len(doc) / 2
+    assert sum(one.log_prob for one in found) == pytest.approx(doc._.pll, abs=1e-4)
