@@ -101,7 +101,7 @@ def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(
     DocBin(docs=[scored(Names("pll", ["whole_word"]))], store_user_data=True).to_disk(tmp_path / "scores.spacy")
     command = [sys.executable, "-c", FRESH, str(tmp_path / "scores.spacy")]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert found == "-5.75 -5.75 None\n17\nFalse\n-5.75 - None\nTrue\nFalse\n- - -\nTrue\nFalse\n"
+    assert found == "-5.75 -5.75 None\n40\nFalse\n-5.75 - None\nTrue\nFalse\n- - -\nTrue\nFalse\n"
 
 
 def test_docs_that_were_not_scored():
