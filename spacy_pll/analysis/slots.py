@@ -197,7 +197,12 @@ class SpelledCandidates(NamedTuple):
     @classmethod
     def of(cls, read: Sequence[Reading]) -> "SpelledCandidates":
         """read (Sequence[Reading]): How each candidate is read; one without pieces is not known."""
-        sides, rows, longest, entries = dict[Sides, int](), dict[AskedRow, int](), list[int](), list[tuple[int, ...]]()
+        sides, rows, longest, entries = (
+            dict[Any, int](),
+            dict[AskedRow, int](),
+            list[int](),
+            list[tuple[int, int, int]](),
+        )
         for number, (before, own, behind) in enumerate(read):
             if own and (side := sides.setdefault((before, behind), len(sides))) == len(longest):
                 longest.append(number)
@@ -368,8 +373,10 @@ class Slots:
         RAISES (ValueError): One is not finite.
         """
         candidates_of, rows_of = Groups.of([one.pieces for one in spelled]), Groups.of([one.rows for one in spelled])
-        row = np.concatenate([one.row + first for one, first in zip(spelled, rows_of.starts)])
-        owner = np.concatenate([one.owner + first for one, first in zip(spelled, candidates_of.starts)])
+        row, owner = (
+            np.concatenate([getattr(one, name) + first for one, first in zip(spelled, groups.starts)])
+            for name, groups in (("row", rows_of), ("owner", candidates_of))
+        )
         piece = np.concatenate([one.piece for one in spelled])
         wanted, sums = np.bincount(piece) > 0, np.zeros(len(candidates_of.owner))
         column = np.cumsum(wanted) - 1
@@ -404,19 +411,21 @@ class Slots:
 
 def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: int | None = None) -> list[Filler]:
     """The candidates of a slot with their scores, as `slots` returns them. Equal ones keep their order."""
-    costs = np.where([len(own) > 0 for own in spelling.pieces], -scores, np.inf)
-    order, total = np.argsort(costs, kind="stable"), np.logaddexp.reduce(-costs)
-    ranks = 1 + np.searchsorted(costs[order], costs)
+    costs = np.where(np.array(list(map(len, spelling.pieces))) > 0, -scores, np.inf)
+    some, total = np.arange(len(costs)), np.logaddexp.reduce(-costs)
     if keep is not None and keep < len(costs):
-        order = order[(ranks[order] <= keep) & (costs[order] < np.inf)]
-    some, found = order.tolist(), list[Filler]()
-    if slot.gold is not None and (right := slot.candidates.index(slot.gold)) not in some:
-        some.append(right)
-    for i in some:
+        some = np.flatnonzero(costs <= min(np.partition(costs, keep - 1)[keep - 1], np.finfo(np.float64).max))
+    some = some[np.argsort(costs[some], kind="stable")]
+    ranks = dict(zip(some.tolist(), (1 + np.searchsorted(costs[some], costs[some])).tolist()))
+    if slot.gold is not None and (right := slot.candidates.index(slot.gold)) not in ranks:
+        ranks[right] = 1 + int((costs < costs[right]).sum())
+    found = list[Filler]()
+    for i, rank in ranks.items():
         text, n, score = slot.candidates[i], len(spelling.pieces[i]), float(scores[i])
-        one = Filler(text, None, 0, None, None, None, None if slot.gold is None else text == slot.gold)
-        if n:  # else the tokenizer does not know it
+        is_gold = None if slot.gold is None else text == slot.gold
+        one = Filler(text, None, 0, None, None, None, is_gold)  # the tokenizer does not know it
+        if n:
             of_model = math.exp(score) if n == 1 else None
-            one = Filler(text, score, n, of_model, math.exp(score - total), int(ranks[i]), one.is_gold)
+            one = Filler(text, score, n, of_model, math.exp(score - total), rank, is_gold)
         found.append(one)
     return found

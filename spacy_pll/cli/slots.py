@@ -54,23 +54,27 @@ def slots_cli(
     With --top in their place, words are searched.
     """
     check_table(output, force)
-    by, top = grouping.get("by"), asking["top"]
+    by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
         raise ValueError(
             "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
         )
-    if top and asking["keep"]:
+    top, search = asking["top"], asking["top"] is not None
+    if search and asking["keep"]:
         raise ValueError("--top says how many words there are. Leave out --keep.")
-    texts = read_slots(path, search=bool(top), **reading, **how)
+    texts = read_slots(path, search=search, **reading, **how)
     levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
-    asked = Slots(make_pipeline(settings), asking["shared_pieces"] or bool(top))
+    asked = Slots(make_pipeline(settings), asking["shared_pieces"] or search)
     words = asked.search(texts, top, asking["max_pieces"]) if top else asked.fill(texts, asking["keep"])
     found = list(with_progress(words, len(texts)))
     if reading["gold"]:
         say(figure_table(("group", "measure (95 % interval)", "items"), slot_measures(texts, found, at, by)))
-    rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]
-    save(output, write_table, rows)
+    save(
+        output,
+        write_table,
+        [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some],
+    )

@@ -56,8 +56,11 @@ def read_slots(
         own = every
         if candidate_column:
             some = row.get(candidate_column)
-            if not isinstance(some, list):
-                some = get_text(row, place, candidate_column, "`candidate_column`").split("|")
+            some = (
+                some
+                if isinstance(some, list)
+                else get_text(row, place, candidate_column, "`candidate_column`").split("|")
+            )
             own = distinct_candidates(f"{place}, candidate", some)
         fields = {name: value for name, value in {**of_file, **row}.items() if name != candidate_column}
         found.append(Slot.of(text, gap, own, right, place, fields=fields))
