@@ -6,9 +6,9 @@ a gap needs one masked row for each number of pieces and each beginning, however
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,19 +19,19 @@ from ..arrays import FloatArray, Groups, IntArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..prediction import Predictor
-from ..progress import with_progress
 from ..scoring.piece_texts import PieceTexts
 from ..scoring.windows import Context
 from ..settings import ScoringSettings
 from ..span_getters import TEXT_SPAN, get_doc_spans
 from ..stream.contexts import SHARED_ADVICE, place, read_places
+from ..stream.known import KeptScores, digest_of, find_each
 from ..text_warnings import UNSPACED_CHARACTER
 from ..texts import check_texts, plain_text
 from ..user_warnings import warn_user
+from .gaps import GAP, Slot, distinct_candidates
 
-GAP = "___"
 # The most texts, and candidates of texts, that are scored together; and the most log-probabilities in memory.
-MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 8000, 2**22, 2**24
+MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 2000, 2**22, 2**24
 MAX_SEARCHED = 1000  # texts for which words are searched together
 WORD = re.compile(r"[^\W_]+")
 # What stands beside a gap, up to the next white space. Tokenizers divide words there.
@@ -52,52 +52,6 @@ class Filler(NamedTuple):
     probability: float | None  # exp(score), normalised so that the candidates' probabilities sum to 1
     rank: int | None  # 1 if no candidate is more probable
     is_gold: bool | None = None  # None if no candidate is known to be right
-
-
-class Slot(NamedTuple):
-    """A text with a gap."""
-
-    before: str
-    after: str
-    candidates: tuple[str, ...]
-    gold: str | None = None
-    place: str = "The text"  # where it is from, for messages
-    fields: Mapping[str, Any] = {}  # its columns, if it has some
-
-    @classmethod
-    def of(
-        cls, text: str, gap: str, candidates: tuple[str, ...] | None, gold: str | None, place: str, **more: Any
-    ) -> "Slot":
-        """candidates (Optional[Tuple[str, ...]]): None: They are searched.
-        RAISES (InputError): The text has no gap or several, or the gold candidate is not there.
-        """
-        more_of_it = f"{re.escape(gap[0])}*" if gap and gap.count(gap[0]) == len(gap) else ""
-        sides = re.split(re.escape(gap) + more_of_it, text) if gap.strip() else [text]
-        if len(sides) != 2:
-            problem = f"{place}: a text must have one gap, written {gap!r}. It has {len(sides) - 1}: {text!r:.100}"
-            raise InputError(problem, "Correct it, or give as `gap` what stands for the gap.")
-        if candidates == ():
-            raise InputError(f"{place}: there is no candidate.")
-        if gold is not None and not (gold := plain_text(gold, f"{place}, the right candidate").strip()):
-            raise InputError(f"{place}: the right candidate is empty. Name it, or leave the text out.")
-        if gold is not None and gold not in (candidates or [gold]):
-            raise InputError(f"{place}: {gold!r:.100} is right, and is no candidate. Add it, or leave the text out.")
-        return cls(sides[0], sides[1], candidates or (), gold, place, **more)
-
-
-def distinct_candidates(each: str, candidates: Iterable[Any]) -> tuple[str, ...]:
-    """Candidates without white space at their ends.
-
-    each (str): What stands before the number of a candidate in messages, such as "Candidate".
-    RAISES (InputError): One is empty, or there twice, or no text.
-    """
-    seen = dict[str, str]()
-    for where, candidate in ((f"{each} {number}", one) for number, one in enumerate(candidates, 1)):
-        if not (text := plain_text(candidate, where).strip()):
-            raise InputError(f"{where} is empty. Write a word, or leave it out.")
-        if seen.setdefault(text, where) != where:
-            raise InputError(f"{where}: {text!r:.100} is there twice, first as {seen[text]}. Leave one out.")
-    return tuple(seen)
 
 
 def slots(
@@ -177,15 +131,14 @@ def slots(
         at = f"Text {i + 1}"
         own = every if of_each is given else distinct_candidates(f"{at}, candidate", of_each[i])
         made.append(Slot.of(plain_text(text, at), gap, own, None if gold is None else gold[i], at))
-    asked = Slots(nlp, shared_pieces or top is not None, component)
-    found = asked.fill(made, keep) if top is None else asked.search(made, top, max_pieces)
-    return list(with_progress(found, len(made), show=show_progress))
+    return Slots(nlp, shared_pieces or top is not None, component).find(made, keep, top, max_pieces, show_progress)
 
 
 class SpelledCandidates(NamedTuple):
     """Candidates as a model reads them in a gap."""
 
     pieces: list[Pieces]  # of each candidate; none if the tokenizer does not know it
+    n_pieces: IntArray  # int, shape (candidates,)
     sides: list[Sides]  # what is read before and behind a candidate; it may differ between them
     longest: list[int]  # for each of these, the candidate with the most pieces
     rows: list[AskedRow]
@@ -210,7 +163,8 @@ class SpelledCandidates(NamedTuple):
                 entries.append((rows.setdefault((side, len(own), own[:i]), len(rows)), piece, number))
                 longest[side] = max(longest[side], number, key=lambda one: len(read[one][1]))
         columns = np.array(sorted(entries), dtype=np.int64).reshape(-1, 3).T
-        return cls([own for _, own, _ in read], list(sides), longest, list(rows), *columns)
+        pieces = [own for _, own, _ in read]
+        return cls(pieces, np.array([*map(len, pieces)]), list(sides), longest, list(rows), *columns)
 
 
 class Slots:
@@ -243,15 +197,42 @@ class Slots:
         self.divides_at_spaces = first != last
         self.spell = lru_cache(1000)(self._spell)
 
-    def fill(self, slots: Sequence[Slot], keep: int | None = None, warns: bool = True) -> Iterator[list[Filler]]:
-        """The candidates of each slot, as `slots` returns them. warns (bool): Of unknown ones."""
+    def find(
+        self,
+        slots: Sequence[Slot],
+        keep: int | None = None,
+        top: int | None = None,
+        max_pieces: int = 3,
+        show_progress: bool = False,
+        kept: KeptScores | None = None,
+    ) -> list[list[Filler]]:
+        """See `slots`. kept (Optional[KeptScores]): Has what is found of the first slots already, and gets the rest."""
+        digest = lru_cache(digest_of)  # all slots may have the same candidates
+        asked = [slot._replace(candidates=(digest(slot.candidates),)) for slot in slots] if kept else slots
+
+        def find(done: int) -> Iterator[list[list[Filler]]]:
+            return self.fill(slots, keep, done) if top is None else self.search(slots, top, max_pieces, done)
+
+        found = find_each(asked, find, "texts", kept or KeptScores(), show_progress)
+        return [[Filler(*one) for one in some] for some in found]
+
+    def fill(
+        self, slots: Sequence[Slot], keep: int | None = None, done: int = 0, warns: bool = True
+    ) -> Iterator[list[list[Filler]]]:
+        """The candidates of each slot, as `slots` returns them, in batches.
+
+        done (int): The slots of the first batches, which are known. What is wrong with their candidates is said again.
+        warns (bool): Of unknown candidates.
+        """
         most, unknown = MAX_CANDIDATES // max((len(slot.candidates) for slot in slots), default=1), dict[str, str]()
-        for block in minibatch(slots, max(1, min(MAX_TEXTS, most))):
+        blocks = [*minibatch(slots, max(1, min(MAX_TEXTS, most)))]
+        for block, end in zip(blocks, accumulate(map(len, blocks))):
             spelled = self.spelled(block)
-            for slot, spelling, scores in zip(block, spelled, self.scores(spelled)):
-                for number in (n for n, own in enumerate(spelling.pieces) if not own) if () in spelling.pieces else ():
+            for slot, spelling in zip(block, spelled):
+                for number in np.flatnonzero(spelling.n_pieces == 0).tolist():
                     unknown.setdefault(slot.candidates[number], f"{slot.place}, candidate {number + 1}")
-                yield fillers(slot, spelling, scores, keep)
+            if end > done:
+                yield [fillers(*one, keep) for one in zip(block, spelled, self.scores(spelled))]
         if unknown and warns:
             (text, where), n = next(iter(unknown.items())), len(unknown)
             warn_user(
@@ -265,15 +246,15 @@ class Slots:
                 f"to {other!r:.100}. They share a rank, and each counts in the probabilities. Leave one of them out."
             )
 
-    def search(self, slots: Sequence[Slot], top: int, max_pieces: int) -> Iterator[list[Filler]]:
-        """The best whole words in each slot, and the gold one, as `slots` finds them without candidates."""
+    def search(self, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0) -> Iterator[list[list[Filler]]]:
+        """The best whole words in each slot but the first `done`, and the gold one, in batches."""
         tokenizer = self.loaded.tokenizer
         texts = PieceTexts(tokenizer)
         n_ids = min(tokenizer.get_vocab_size(), self.loaded.n_ids)
         ids = np.array([i for i in range(n_ids) if WORD.fullmatch(texts[i].text)])
         begins = np.array([texts[i].begins_word is not False for i in ids.tolist()])
         goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
-        for block in minibatch(slots, MAX_SEARCHED):
+        for block in minibatch(slots[done:], MAX_SEARCHED):
             # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
             some = self.spelled([slot._replace(candidates=(" ".join("a" * max_pieces),)) for slot in block])
             sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
@@ -296,8 +277,8 @@ class Slots:
                 if not found:
                     raise InputError(f"{slot.place}: no word of up to {max_pieces} wordpieces was found in the gap.")
             slots_of_found = [self._with_gold(slot, [*one]) for slot, one in zip(block, words)]
-            for fillers_of in self.fill(slots_of_found, top, warns=False):
-                yield [one for one in fillers_of if one.pieces or one.is_gold]
+            for batch in self.fill(slots_of_found, top, warns=False):
+                yield [[one for one in some if one.pieces or one.is_gold] for some in batch]
 
     def _with_gold(self, slot: Slot, found: list[str]) -> Slot:
         """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
@@ -411,8 +392,9 @@ class Slots:
 
 def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: int | None = None) -> list[Filler]:
     """The candidates of a slot with their scores, as `slots` returns them. Equal ones keep their order."""
-    costs = np.where(np.array(list(map(len, spelling.pieces))) > 0, -scores, np.inf)
-    some, total = np.arange(len(costs)), np.logaddexp.reduce(-costs)
+    costs = np.where(spelling.n_pieces > 0, -scores, np.inf)
+    some, least = np.arange(len(costs)), costs.min()
+    total = math.log(np.exp(least - costs).sum()) - least  # np.logaddexp.reduce takes three times as long
     if keep is not None and keep < len(costs):
         some = np.flatnonzero(costs <= min(np.partition(costs, keep - 1)[keep - 1], np.finfo(np.float64).max))
     some = some[np.argsort(costs[some], kind="stable")]
@@ -421,7 +403,7 @@ def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: i
         ranks[right] = 1 + int((costs < costs[right]).sum())
     found = list[Filler]()
     for i, rank in ranks.items():
-        text, n, score = slot.candidates[i], len(spelling.pieces[i]), float(scores[i])
+        text, n, score = slot.candidates[i], int(spelling.n_pieces[i]), float(scores[i])
         is_gold = None if slot.gold is None else text == slot.gold
         one = Filler(text, None, 0, None, None, None, is_gold)  # the tokenizer does not know it
         if n:

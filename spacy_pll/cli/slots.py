@@ -9,13 +9,13 @@ from ..analysis.slots import Slots, slots
 from ..corpus.formats import write_table
 from ..evaluation.items import levels
 from ..evaluation.slots import read_slots, slot_measures
-from ..pipelines import PipelineSettings, make_pipeline
-from ..progress import with_progress
+from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
+from ..stream.known import KeptScores
 from ..tables.rows import check_columns
 from . import options
 from .comparison import Evaluation, figure_table
 from .options import OF_TOKENS, file_options, options_from, parse_numbers, pipeline_options, several
-from .terminal import check_table, save, say
+from .terminal import check_resume, check_table, is_of, save, say
 
 # Settings that say what is read and masked.
 NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
@@ -44,6 +44,7 @@ def slots_cli(
     hits: Annotated[
         list[str] | None, several("With --gold: of how many of the best. [default: 5,10]", metavar="NUMBER,NUMBER,...")
     ] = None,
+    resume: options.Resume = False,
     force: options.Force = False,
 ) -> None:
     """Score words or phrases in a gap, for many texts.
@@ -52,29 +53,30 @@ def slots_cli(
     first: its score (the logarithm of the probability of all its pieces, word_l2r), its probability under the model (if
     it is one piece) and among the candidates, and its rank. Candidates of one piece share one masked text.
     With --top in their place, words are searched.
+
+    OUTPUT.manifest.json records the model, the settings, and a checksum of the texts and candidates.
     """
-    check_table(output, force)
+    check_table(output, force or is_of(output, check_resume(resume, output)))
     by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
         raise ValueError(
             "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
         )
-    top, search = asking["top"], asking["top"] is not None
-    if search and asking["keep"]:
+    keep, top, max_pieces, shared_pieces = (asking[name] for name in ASKING)
+    if top and keep:
         raise ValueError("--top says how many words there are. Leave out --keep.")
-    texts = read_slots(path, search=search, **reading, **how)
+    texts = read_slots(path, search=bool(top), **reading, **how)
     levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
-    asked = Slots(make_pipeline(settings), asking["shared_pieces"] or search)
-    words = asked.search(texts, top, asking["max_pieces"]) if top else asked.fill(texts, asking["keep"])
-    found = list(with_progress(words, len(texts)))
-    if reading["gold"]:
-        say(figure_table(("group", "measure (95 % interval)", "items"), slot_measures(texts, found, at, by)))
-    save(
-        output,
-        write_table,
-        [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some],
-    )
+    kept = KeptScores(output, resume, force, (output,))
+    nlp = make_pipeline(settings)
+    kept.about, kept.about_outputs = {**describe_scorer(nlp, settings), "run": asking}, {"hits": at, "by": by}
+    with kept.until_done():
+        found = Slots(nlp, shared_pieces or bool(top)).find(texts, keep, top, max_pieces, show_progress=True, kept=kept)
+        if reading["gold"]:
+            say(figure_table(("group", "measure (95 % interval)", "items"), slot_measures(texts, found, at, by)))
+        rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]
+        save(output, write_table, rows)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.slots import GAP, Filler, Slot, distinct_candidates
+from ..analysis.gaps import GAP, Slot, distinct_candidates
+from ..analysis.slots import Filler
 from ..compression import open_file
 from ..corpus.decoding import numbered_lines
 from ..corpus.records import ReadOptions, get_text

@@ -153,8 +153,8 @@ def marginals(
     kept.about = {**kept.about, "residues": "".join(residues.ids)}
     asked = [(number, *term) for number, several in enumerate(variants) for term in terms(several, others)]
     distinct = sorted({one for _, one, *_ in asked}, key=lambda one: (*residues.read_with(one), one.site))
-    log_probs = find_each(
-        distinct, lambda done: answer(residues, others is not None, distinct[done:]), "sites", kept, show
+    log_probs = np.array(
+        find_each(distinct, lambda done: answer(residues, others is not None, distinct[done:]), "sites", kept, show)
     )
     row, column = ({one: number for number, one in enumerate(some)} for some in (distinct, residues.ids))
     scores = np.zeros(len(variants))
@@ -168,9 +168,9 @@ def marginals(
     return scores
 
 
-def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> Iterator[FloatArray]:
-    """The log-probabilities of the residues for some questions, in batches of bounded size. Shape (questions,
-    residues), as `Residues.ids`.
+def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> Iterator[list[list[float]]]:
+    """The log-probabilities of the residues for some questions, in batches of bounded size. For each question a list,
+    as `Residues.ids`.
 
     masks (bool): Whether they mask anything.
     questions (Sequence[Question]): Those that are read together stand together, with increasing sites.
@@ -189,18 +189,18 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
         contexts = [
             residues.context([one.site for one in some], *read) for read, some in groupby(batch, residues.read_with)
         ]
-        yield predictor.log_probs(contexts, list(residues.ids.values())).T
+        yield predictor.log_probs(contexts, list(residues.ids.values())).T.tolist()
 
 
 def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores, show: bool) -> FloatArray:
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
     predictor, sequences = residues.predictor, [residues.sequence, *variants]
 
-    def find(done: int) -> Iterator[FloatArray]:
+    def find(done: int) -> Iterator[list[float]]:
         for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
             some = sequences[max(first, done) : first + BATCH_SIZE]
             for batch in batches_of(map(residues.doc, some), predictor.ends_of_batches(BATCH_SIZE)):
-                yield np.array([np.sum(doc.scores[0]) for doc in predictor.predict(batch)])
+                yield [float(np.sum(doc.scores[0])) for doc in predictor.predict(batch)]
 
-    scores = find_each(sequences, find, "sequences", kept, show)
+    scores = np.array(find_each(sequences, find, "sequences", kept, show))
     return scores[1:] - scores[0]

@@ -18,7 +18,6 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..arrays import FloatArray
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import get_scorer
@@ -154,14 +153,14 @@ def digest_of(items: Iterable[object]) -> str:
 
 def find_each(
     items: Sequence[object],
-    find: Callable[[int], Iterable[FloatArray]],
+    find: Callable[[int], Iterable[list[Any]]],
     unit: str,
     kept: KeptScores,
     show_progress: bool = False,
-) -> FloatArray:
-    """The numbers that are found for each of some things.
+) -> list[Any]:
+    """What is found for each of some things: values that JSON has. Those of earlier runs have lists for tuples.
 
-    find (Callable): Finds them for all but the first so many, in batches that do not depend on where it begins.
+    find (Callable): Finds it for all but the first so many, in batches that do not depend on where it begins.
     unit (str): What they are called.
     kept (KeptScores): Has what is found already, and gets what is found.
     """
@@ -169,10 +168,10 @@ def find_each(
     found = list(kept.found)
     with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
         for batch in find(len(found)):
-            found += list(batch)
+            found += batch
             bar.update(len(batch))
-            kept.add(batch.tolist())
-    return np.array(found)
+            kept.add(batch)
+    return found
 
 
 def score_distinct(

@@ -10,7 +10,8 @@ import torch
 
 import spacy_pll
 from spacy_pll import score_continuations, slots
-from spacy_pll.analysis.slots import Slot, Slots
+from spacy_pll.analysis.gaps import Slot
+from spacy_pll.analysis.slots import Slots
 from spacy_pll.evaluation.slots import slot_measures
 from spacy_pll.prediction import Predictor
 
@@ -196,6 +197,14 @@ def test_equal_candidates_share_a_rank(make_nlp):
     assert [one.text for one in found if one.text != "dog"] == ["Cat", "cat"]
 
 
+def test_what_is_wrong_with_known_texts_is_said_again(make_nlp):
+    """A run that goes on warns as one that was not stopped."""
+    made = [Slot.of(text, "___", ("cat", "☃"), None, text) for text in TEXTS[:2]]
+    for done in (0, 2):
+        with pytest.warns(UserWarning, match="1 candidate has a character that the tokenizer does not know"):
+            assert sum(map(len, Slots(make_nlp()).fill(made, done=done))) == 2 - done
+
+
 @pytest.mark.filterwarnings("ignore:To the tokenizer")
 def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
     """Of equally probable best candidates, each counts a share, those that are not written, too."""
@@ -204,7 +213,7 @@ def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
     asked = Slots(nlp)
     for gold in words:
         made = [Slot.of(text, "___", tuple(words), gold, "Text 1")]
-        every, *kept = ([*asked.fill(made, keep)] for keep in (None, 1, 2, 3))
+        every, *kept = (asked.find(made, keep) for keep in (None, 1, 2, 3))
         for found in kept:
             assert slot_measures(made, found, [2]) == slot_measures(made, every, [2])
             assert found[0] == [one for one in every[0] if one in found[0]]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spacy_pll.analysis import slots
 from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction import Predictor
@@ -29,6 +30,7 @@ OUTPUTS = {
     "words": {"": "o.csv", "--plot": "p.svg"},
     "variants": {"--output": "o.csv", "--plot": "p.svg"},
     "rescore": {"--output": "o.jsonl"},
+    "slots": {"": "o.csv"},
 }
 FAULTS = [(command, name) for command, outputs in OUTPUTS.items() for name in outputs]
 
@@ -56,6 +58,13 @@ def call(tmp_path, monkeypatch, model_folder):
             ]
         if command == "ppl":
             given += ["--column", "good"]
+        if command == "slots":
+            gaps = (
+                {"text": "The ___ lost it.", "some": ["traveler", "souvenir"], "kind": "a"},
+                {"text": "She lost ___.", "some": ["it", "hooligans"], "kind": "b"},
+            )
+            given[0] = write_jsonl(Path("gaps.jsonl"), *gaps)
+            given += ["--candidate-column", "some"] * (not {"--candidates", "--top"}.intersection(options))
         if command == "suite":
             given += ["--reader", "acceptability", "--sentence", "good", "--label", "label=0"]
             write_jsonl(Path("in.jsonl"), *ROWS, {**ROWS[0], "good": ROWS[0]["bad"], "label": 1})
@@ -115,6 +124,13 @@ OTHERS = {
     "suite": [["--per-piece"], ["--threshold", "-9"], ["--label", "label=1"]],
     "variants": [["--method", "wt-marginals"], ["--offset", "2"], ["--mask-margin", "0"]],
     "rescore": [["--word-weight", "1"], ["--per-piece"], ["--costs"]],
+    "slots": [
+        ["--candidates", "it,cat"],
+        ["--keep", "1"],
+        ["--top", "3"],
+        ["--shared-pieces"],
+        ["--precision", "bfloat16"],
+    ],
 }
 
 
@@ -198,6 +214,8 @@ STOPPED = [
     *((command, []) for command in ("pairs", "choices", "suite", "ppl", "words", "rescore")),
     ("ppl", ["--windows", "2"]),
     ("ppl", ["--metrics", "sentence_any_order", "--n-passes", "8"]),
+    ("slots", []),
+    ("slots", ["--top", "3"]),
 ]
 
 
@@ -208,7 +226,9 @@ def test_a_run_that_is_stopped_goes_on(command, options, n, call, monkeypatch):
     outputs = {option: name for option, name in OUTPUTS[command].items() if option != "--plot"}
     if "--windows" in options:
         outputs = {"--output": "o.csv"}
-    more = [*options, "--batch-size", "1"]
+    more = [*options, *(["--batch-size", "1"] if command != "slots" else [])]
+    monkeypatch.setattr(slots, "MAX_TEXTS", 1)
+    monkeypatch.setattr(slots, "MAX_SEARCHED", 1)
     call(command, outputs, *more)
     expected, seen = [Path(name).read_bytes() for name in outputs.values()], []
     monkeypatch.setattr(known, "SECONDS_PER_PART", 0)
