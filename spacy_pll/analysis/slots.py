@@ -30,9 +30,9 @@ from ..texts import check_texts, plain_text
 from ..user_warnings import warn_user
 from .gaps import GAP, Slot, distinct_candidates
 
-# The most texts, and candidates of texts, that are scored together; and the most log-probabilities in memory.
-MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = 2000, 2**22, 2**24
-MAX_SEARCHED = 1000  # texts for which words are searched together
+# The most texts that are scored together, on a CPU and on a GPU: what is found of them is kept when all are scored. The
+# most candidates of texts, and log-probabilities in memory.
+MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = (250, 8000), 2**22, 2**24
 WORD = re.compile(r"[^\W_]+")
 # What stands beside a gap, up to the next white space. Tokenizers divide words there.
 BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
@@ -192,6 +192,7 @@ class Slots:
                 "Candidates in a gap are scored without guidance, and the model has `cfg`.",
                 "Leave out `cfg`, which is in a config, or use score_continuations.",
             )
+        self.max_texts = MAX_TEXTS[self.loaded.on_gpu]
         self.alike = dict[str, str]()  # candidates, and others of which the tokenizer makes the same
         first, *_, last = self.loaded.tokenizer.encode("a a", add_special_tokens=False).word_ids
         self.divides_at_spaces = first != last
@@ -225,7 +226,7 @@ class Slots:
         warns (bool): Of unknown candidates.
         """
         most, unknown = MAX_CANDIDATES // max((len(slot.candidates) for slot in slots), default=1), dict[str, str]()
-        blocks = [*minibatch(slots, max(1, min(MAX_TEXTS, most)))]
+        blocks = [*minibatch(slots, max(1, min(self.max_texts, most)))]
         for block, end in zip(blocks, accumulate(map(len, blocks))):
             spelled = self.spelled(block)
             for slot, spelling in zip(block, spelled):
@@ -254,7 +255,7 @@ class Slots:
         ids = np.array([i for i in range(n_ids) if WORD.fullmatch(texts[i].text)])
         begins = np.array([texts[i].begins_word is not False for i in ids.tolist()])
         goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
-        for block in minibatch(slots[done:], MAX_SEARCHED):
+        for block in minibatch(slots[done:], self.max_texts):
             # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
             some = self.spelled([slot._replace(candidates=(" ".join("a" * max_pieces),)) for slot in block])
             sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]

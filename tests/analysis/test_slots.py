@@ -128,11 +128,11 @@ def test_a_gap_reads_a_row_for_each_number_of_pieces_and_beginning(make_nlp, mon
     assert (sum(rows), len(docs)) == (20 * len(asked), 20)
 
 
-@pytest.mark.parametrize("name", ["MAX_TEXTS", "MAX_CANDIDATES", "MAX_ANSWERS"])
-def test_batches_change_nothing(make_nlp, monkeypatch, name):
+@pytest.mark.parametrize(("name", "value"), [("MAX_TEXTS", (2, 2)), ("MAX_CANDIDATES", 7), ("MAX_ANSWERS", 7)])
+def test_batches_change_nothing(make_nlp, monkeypatch, name, value):
     nlp, texts = make_nlp(), [text for text in TEXTS if "犬" not in text]
     expected = slots(nlp, texts, CANDIDATES[:5])
-    monkeypatch.setattr(f"spacy_pll.analysis.slots.{name}", 7)
+    monkeypatch.setattr(f"spacy_pll.analysis.slots.{name}", value)
     for some, others in zip(slots(nlp, texts, CANDIDATES[:5]), expected, strict=True):
         assert [one.text for one in some] == [one.text for one in others]
         assert [one.score for one in some] == pytest.approx([one.score for one in others], abs=1e-5)

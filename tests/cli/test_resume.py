@@ -227,8 +227,7 @@ def test_a_run_that_is_stopped_goes_on(command, options, n, call, monkeypatch):
     if "--windows" in options:
         outputs = {"--output": "o.csv"}
     more = [*options, *(["--batch-size", "1"] if command != "slots" else [])]
-    monkeypatch.setattr(slots, "MAX_TEXTS", 1)
-    monkeypatch.setattr(slots, "MAX_SEARCHED", 1)
+    monkeypatch.setattr(slots, "MAX_TEXTS", (1, 1))
     call(command, outputs, *more)
     expected, seen = [Path(name).read_bytes() for name in outputs.values()], []
     monkeypatch.setattr(known, "SECONDS_PER_PART", 0)
