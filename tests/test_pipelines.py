@@ -330,8 +330,6 @@ def same_threads():
 )
 def test_what_a_pipeline_was_given_is_what_it_uses_or_it_is_refused(model_folder, way, chosen):
     given = dict(chosen)
-    if "mixed_precision" in given:  # in older configs, which have no precision: float32 is there if nothing is said
-        given.pop("precision", None)
     try:
         nlp = WAYS[way](str(model_folder("bert")), given)
     except (ValueError, TypeError) as error:

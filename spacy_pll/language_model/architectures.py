@@ -38,7 +38,7 @@ class MaskedLanguageModel(TransformerLanguageModel):
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
         shift: int | None = None,
-        precision: Precision = "float32",
+        precision: Precision | None = None,
         predicts_mask: bool = True,
         cfg: float = 0.0,
     ):

@@ -106,7 +106,7 @@ class TransformerLanguageModel:
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): What `precision="bfloat16"` is, under the name that older configs have.
-    precision (str): "float32"; "tf32", in which a GPU rounds the factors of products; "bfloat16" or "float16",
+    precision (Optional[str]): "float32", the default; "tf32", in which a GPU rounds the factors of products; "bfloat16" or "float16",
         in which a GPU keeps the weights, too, and a CPU runs the passes under autocast (bfloat16 alone).
         Log-probabilities are computed in float32 all the same.
     RAISES (ValueError): There is no such precision. When the model is loaded: the device does not have it.
@@ -126,19 +126,21 @@ class TransformerLanguageModel:
         tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
-        precision: Precision = "float32",
+        precision: Precision | None = None,
     ):
-        if precision not in get_args(Precision):
+        if precision not in (None, *get_args(Precision)):
             raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
-        if mixed_precision and precision not in ("float32", "bfloat16"):
-            raise ValueError(f"`precision` is {precision!r}, and `mixed_precision` asks for bfloat16. Leave it out.")
+        if mixed_precision and precision not in (None, "bfloat16"):
+            raise ValueError(
+                f"`precision` is {precision!r}, and `mixed_precision` asks for bfloat16. Leave out `mixed_precision`."
+            )
         if name is not None and not name.strip():
             raise ValueError("`name` is empty. Name a model, or leave it out for the built-in one.")
         self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
         self.tokenizer_config = dict(tokenizer_config)
         self.transformer_config = dict(transformer_config)
-        self.precision: Precision = "bfloat16" if mixed_precision else precision
+        self.precision: Precision = precision or ("bfloat16" if mixed_precision else "float32")
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
         self.owned: Owned | None = None  # where it is from, if others may change it

@@ -47,7 +47,7 @@ class CausalLanguageModel(TransformerLanguageModel):
         transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
         mixed_precision: bool = False,
         leading_space: LeadingSpace = "word",
-        precision: Precision = "float32",
+        precision: Precision | None = None,
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if leading_space not in (kinds := get_args(LeadingSpace)):

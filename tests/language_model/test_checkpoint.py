@@ -209,8 +209,9 @@ def test_a_tokenizer_that_divides_a_text_anew_each_time(tmp_path):
 def test_settings_of_transformers_that_a_config_does_not_have(model_folder):
     with pytest.raises(ValueError, match="transformer_config has 'num_hidden_layer',.* Similar: num_hidden_layers"):
         load(model_folder("bert"), transformer_config={"num_hidden_layer": 2})
-    with pytest.raises(ValueError, match="`precision` is 'tf32', and `mixed_precision` asks for bfloat16"):
-        load(model_folder("bert"), precision="tf32", mixed_precision=True)
+    for precision in ("tf32", "float32"):
+        with pytest.raises(ValueError, match=f"`precision` is '{precision}', and `mixed_precision` asks for bfloat16"):
+            load(model_folder("bert"), precision=precision, mixed_precision=True)
 
 
 def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):
