@@ -1,5 +1,6 @@
 """How the pseudo-perplexities of texts are distributed, for the thresholds of filters: quantiles, and a figure."""
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,13 +29,13 @@ class Distribution:
     """
 
     def __init__(self, is_drawn: bool = False) -> None:
-        self.is_drawn, self.name = is_drawn, "pppl"  # of their column
+        self.is_drawn, self.name, self.pieces = is_drawn, "pppl", "pll_pieces"  # the columns
         self.values = array("d")  # 8 bytes for each: there may be many millions
         self.missing = Counter[str]()
 
     def expect(self, rows: TextRows) -> None:
         """RAISES (InputError): There is to be a figure, and these rows have no pseudo-perplexity."""
-        self.name = rows.names.perplexity
+        self.name, self.pieces = rows.names.perplexity, rows.names.pieces
         if self.is_drawn and self.name not in rows.types:
             raise InputError(f"`plot` draws {self.name}, which texts with `sample_words` do not have.", "Leave it out.")
 
@@ -43,17 +44,24 @@ class Distribution:
         for part in parts:
             for row in output.decode(part) if self.name in output.rows.types else ():
                 value = row.get(self.name)
-                if value is None or value == "":
+                if value not in (None, ""):
+                    self.values.append(float(str(value).replace(",", ".")))  # a decimal comma
+                elif row.get(ERROR) or not int(row[self.pieces] or 0):
                     self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece to score"] += 1
                 else:
-                    self.values.append(float(str(value).replace(",", ".")))  # a decimal comma
+                    self.values.append(math.inf)  # which text formats cannot hold
             yield part
 
     @property
     def quantiles(self) -> dict[int, float]:
         """By per cent, the value that so many of the texts do not exceed. Empty if there are too few."""
-        is_enough = len(self.values) >= ENOUGH
-        return dict(zip(SHARES, np.percentile(self.values, SHARES).tolist())) if is_enough else {}
+        if len(self.values) < ENOUGH:
+            return {}
+        with np.errstate(invalid="ignore"):
+            values = np.percentile(self.values, SHARES)
+        # NumPy has NaN between two values that are infinite.
+        values = np.where(np.isnan(values), np.percentile(self.values, SHARES, method="higher"), values)
+        return dict(zip(SHARES, values.tolist()))
 
     def lines(self) -> Iterator[str]:
         """What people want to know of it."""
@@ -66,13 +74,16 @@ class Distribution:
     def plot(self) -> "Figure":
         """Draw how many texts have which value, on a logarithmic axis. RAISES (ImportError): There is no matplotlib."""
         figure, values = new_figure(6.4, 3.6), np.array(self.values)
-        axes = figure.subplots()
-        low, high = min(self.values, default=1.0), max(self.values, default=10.0)
-        numbers, edges = np.histogram(values, np.geomspace(low / 1.01, high * 1.01, BINS + 1))
-        axes.stairs(numbers, edges, fill=True, color="#56b4e9", label=f"{len(values):,} texts")
+        axes, finite = figure.subplots(), values[np.isfinite(values)]
+        low, high = min(finite, default=1.0), max(finite, default=10.0)
+        numbers, edges = np.histogram(finite, np.geomspace(low / 1.01, high * 1.01, BINS + 1))
+        others = f", and {len(values) - len(finite):,} infinite" * (len(finite) < len(values))
+        axes.stairs(numbers, edges, fill=True, color="#56b4e9", label=f"{len(finite):,} texts{others}")
         axes.set(xscale="log", xlabel=self.name, ylabel="texts", ylim=(0, 1.35 * max(1, numbers.max())))
         axes.xaxis.set_major_formatter("{x:g}")
         for share, value in self.quantiles.items():
+            if math.isinf(value):
+                break
             axes.axvline(value, color="black", linewidth=0.8, linestyle=":")
             axes.annotate(f"{share} %: {value:,.2f}", (value, 1), xycoords=("data", "axes fraction"), rotation=90,
                           xytext=(-1, 0), textcoords="offset points", ha="right", va="top", fontsize=8)  # fmt: skip

@@ -106,8 +106,8 @@ class TransformerLanguageModel:
     tokenizer_config (dict): Settings for `AutoTokenizer.from_pretrained`.
     transformer_config (dict): Settings for `AutoConfig.from_pretrained`.
     mixed_precision (bool): What `precision="bfloat16"` is, under the name that older configs have.
-    precision (Optional[str]): "float32", the default; "tf32", in which a GPU rounds the factors of products; "bfloat16" or "float16",
-        in which a GPU keeps the weights, too, and a CPU runs the passes under autocast (bfloat16 alone).
+    precision (Optional[str]): "float32", the default; "tf32", in which a GPU rounds the factors of products; "bfloat16"
+        or "float16", in which a GPU keeps the weights, too, and a CPU runs the passes under autocast (bfloat16 alone).
         Log-probabilities are computed in float32 all the same.
     RAISES (ValueError): There is no such precision. When the model is loaded: the device does not have it.
     """

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -82,13 +84,33 @@ def test_why_there_is_no_score():
     assert list(found.lines()) == ["1,201 of 1,204 texts have no score: 1,200 with no wordpiece, 1 with an error."]
 
 
-@pytest.mark.parametrize("values", [[], [3.0], [1.0] * 30, [1.5, 2.5, 1e9] * 10])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv", ".parquet"])
+def test_infinite_pseudo_perplexities_are_not_missing(settings, tmp_path, monkeypatch, ending):
+    """Formats of text do not hold infinity, and NumPy has NaN between two that are infinite."""
+    monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: math.inf)
+    write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in [*TEXTS, " "]))
+    found = Distribution()
+    score_to_file(Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings)), str(tmp_path / f"o{ending}"), found=found)
+    assert [*found.values] == [math.inf] * len(TEXTS) and found.missing == {"no wordpiece to score": 1}
+    assert {*found.quantiles.values()} == {math.inf}
+
+
+def test_quantiles_of_which_some_are_infinite():
+    assert [*make([2.0] * 10 + [math.inf] * 10).quantiles.values()] == [2, 2, math.inf, math.inf, math.inf]
+    assert [*make([2.0] * 17 + [math.inf] * 4).quantiles.values()] == [2, 2, 2, 2, math.inf]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [3.0], [1.0] * 30, [1.5, 2.5, 1e9] * 10, [1.5] * 10 + [math.inf] * 11, [math.inf] * 20],
+)
 def test_a_figure_has_every_text(values):
-    axes = make(values, "x$_pppl$").plot().axes[0]
+    axes, finite = make(values, "x$_pppl$").plot().axes[0], [value for value in values if value < math.inf]
     numbers, edges, _ = axes.patches[0].get_data()
-    assert sum(numbers) == len(values) and axes.get_xscale() == "log"
-    assert all(edges[0] <= value <= edges[-1] for value in values)
-    assert len(axes.texts) == (5 if len(values) >= 20 else 0)
+    assert sum(numbers) == len(finite) and axes.get_xscale() == "log"
+    assert all(edges[0] <= value <= edges[-1] for value in finite)
+    assert len(axes.texts) == sum(value < math.inf for value in make(values).quantiles.values())
+    assert (", and 11 infinite" in axes.get_legend_handles_labels()[1][0]) == (len(values) - len(finite) == 11)
     axes.figure.savefig("/dev/null", format="svg")
 
 
