@@ -117,7 +117,9 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dic
         import jiwer
     except ImportError as error:
         raise ImportError(f"The word error rate needs jiwer. Install it with: {install_command('rescore')}") from error
-    edits = jiwer.process_words(list(references), list(hypotheses))
+    # jiwer divides at spaces alone.
+    spaced = [[" ".join(text.split()) for text in texts] for texts in (references, hypotheses)]
+    edits = jiwer.process_words(spaced[0], spaced[1])
     words = edits.hits + edits.substitutions + edits.deletions
     kinds = {name: getattr(edits, name) for name in ("substitutions", "deletions", "insertions")}
     return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}

@@ -93,6 +93,9 @@ def test_word_errors_by_hand():
     found = word_error_rate(*zip(first, ("three words", "three words here")))
     assert found["WER"] == pytest.approx(400 / 9) and found["words"] == 9
     assert word_error_rate(["", "two words"], ["two words", ""])["WER"] == 200.0
+    # Words are between white space of any kind, as those that `word_weight` counts.
+    found = word_error_rate(["\u3000the\tcat\u00a0sat", "a\nb"], ["the cat sat ", "a \t b"])
+    assert (found["WER"], found["words"]) == (0.0, 5)
 
 
 @given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5))
