@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import InputError
+from ..tables.word_rows import is_missing
 
 # A label is the text of an option, its column, its number from 0 or from 1, or its letter.
 LabelKind = Literal["text", "column", "from0", "from1", "letter"]
@@ -104,12 +105,14 @@ def is_good(label: Any, place: str, column: str, good: str | None = None) -> boo
     good (Optional[str]): What good sentences have there. None: one of `GOOD_LABELS`.
     RAISES (InputError): It says neither.
     """
-    found = str("" if label is None else label).strip()
+    found = "" if is_missing(label) else str(label).strip()
     if found and good is not None:
         return found == good
     if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
         return found.lower() in GOOD_LABELS
     raise InputError(
         f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
-        f"Give the value of the good ones: `label='{column}=VALUE'`." if found else "Add it.",
+        f"Give the value of the good ones: `label='{column}=VALUE'`."
+        if found
+        else "Add it." + " Or, if NA is a value, give `na_as_text=True`." * hasattr(label, "is_missing"),
     )

@@ -70,6 +70,7 @@ def test_tables_as_published(tmp_path, name, content, how):
     [
         ("sentence,label\nA.,1\nB.,\n", {}, "line 3: the label is ''"),
         ("sentence,label\n1,A.\n0,B.\n", {}, "line 2: the label is 'A.'"),
+        ("sentence,label\nA.,ok\nB.,NA\n", {"label": "label=ok"}, "line 3: the label is 'NA'.* give `na_as_text=True`"),
         ("sentence,label\nA.,1\n,0\n", {}, "line 3: 'sentence' is empty"),
         ("sentence,label\nA.,1\nB.,1\n", {}, "All 2 sentences in .* have the same label"),
         ("sentence,x\nA.,1\n", {}, "line 2: there is no column 'label'.*`label`"),

@@ -212,6 +212,7 @@ S_L = {"sentence": "s", "label": "l"}
         ("s,l\nA.,1\nB.,1\n", S_L, "line 2 and line 3: 2 good and 0 bad sentences of these neighbours"),
         ("s,l\nA.,1\nB.,0\nC.,0\nD.,1\n", S_L, "line 4 and line 5: the bad sentence comes first, and not in the pair"),
         ("s,l\nA.,1\nB.,\n", S_L, "line 3: the label is '', which does not say whether the sentence is good. Add it"),
+        ("s,l\nA.,ok\nB.,NA\n", {**S_L, "label": "l=ok"}, "line 3: the label is 'NA'.* Or, if NA is a value, give"),
         ("s,l\n1,A.\n0,B.\n", S_L, "line 2: the label is 'A.', which .* Give the value .*`label='l=VALUE'`"),
         ("s,l\n,1\nB.,0\n", S_L, "line 2: 's' is empty"),
         ("s,m\nA.,1\n", S_L, "line 2: there is no column 'l'. The columns are: 's', 'm'. Give another `label`"),
