@@ -13,7 +13,7 @@ from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .errors import PLLError
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import Metric, get_metric, masks, n_added_masks
+from .metrics import Metric, get_metric, looks_at_words, masks, n_added_masks
 from .scoring.groups import GroupPlan
 from .scoring.passes import Batch, RowPlan
 from .scoring.piece_texts import PieceTexts
@@ -156,6 +156,7 @@ class Predictor:
         self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
         self._added = max(map(n_added_masks, self.metrics))  # masks for which a window leaves room
         self._masks = any(map(masks, self.metrics))
+        self._of_words = [name for name, one in zip(self.settings.metrics, self.metrics) if looks_at_words(one)]
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -227,16 +228,16 @@ class Predictor:
         pieces = get_wordpieces(spans, loaded.tokenizer, self.settings.words, units, read, of_doc.owner)
         max_length = loaded.max_length - self._added
         contexts, scored = get_contexts(spans_of, pieces, read.tokens_of, targets, max_length, self._lookahead, units)
-        tokenized = TokenizedDocs(read, pieces.first[of_doc.edges], pieces, scored, contexts)
+        pieces_of = Groups(np.diff(pieces.encoded.pieces_of.edges[of_doc.edges]))
+        tokenized = TokenizedDocs(read, pieces_of, pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, self.model)
         self.warnings.of_split_words(docs, self.model, loaded)
         self.warnings.of_unknown(tokenized, self.model, loaded)
         self.warnings.of_special(tokenized, loaded)
         if not any(units):
-            metrics = dict(zip(self.settings.metrics, self.metrics))
-            self.warnings.of_unspaced(tokenized, self.settings.words, metrics)
-            self.warnings.of_long_words(tokenized, metrics, exact=self.settings.mask_margin is None)
+            self.warnings.of_unspaced(tokenized, self.settings.words, self._of_words)
+            self.warnings.of_long_words(tokenized, self._of_words, exact=self.settings.mask_margin is None)
         if (part := self.settings.sample_words) is not None:
             draws, kept = draw_words(read, pieces, contexts, part, self.settings.seed)
             tokenized = replace(tokenized, scored=scored & kept, draws=draws)
@@ -271,7 +272,7 @@ class Predictor:
         scored, counts = batch.scored.tolist(), np.bincount(pieces.token, minlength=n).tolist()
         # Without a piece, `bincount` gives integers.
         sums = [np.bincount(pieces.token, row, n).astype(np.float64).tolist() for row in pieces.scores]
-        edges = np.searchsorted(pieces.place, batch.first_pieces).tolist()
+        edges = np.searchsorted(pieces.place, batch.pieces_of.edges).tolist()
         keeps = self.settings.keep_pieces or pieces.distributions is not None
         texts = PieceTexts(self.model.load().tokenizer) if keeps else None  # made once: that takes time
         for d, own in enumerate(batch.read.tokens_of):
@@ -335,14 +336,17 @@ class Predictor:
         finite = np.isfinite(pieces.scores).all(axis=0)
         if not finite.all():
             place = pieces.place[finite.argmin()]
-            d = int(np.searchsorted(batch.first_pieces, place, side="right")) - 1
+            text = batch.read.texts[batch.pieces_of.owner[place]][:100]
+            mask = "It has the mask of the model in it, which this model never predicts. Take it out."
             is_mask = batch.wordpieces.ids[place] == self.prepare().mask_id
+            self.check_finite(pieces.scores, f", for the text {text!r}. Nothing was stored", mask if is_mask else "")
+
+    def check_finite(self, scores: FloatArray, where: str = "", advice: str = "") -> None:
+        """RAISES (ValueError): A score is not finite. where, advice (str): For the message."""
+        if not np.isfinite(scores).all():
             raise PLLError(
-                f"Under {self.model.describe().title}, some log-probabilities are not finite, for the text "
-                f"{batch.read.texts[d][:100]!r}. Nothing was stored.",
-                "It has the mask of the model in it, which this model never predicts. Take it out."
-                if is_mask
-                else "Give `precision='float32'`, or another `model`.",
+                f"Under {self.model.describe().title}, some log-probabilities are not finite{where}.",
+                advice or "Give `precision='float32'`, or another `model`.",
             )
 
     def _of_pieces(

@@ -2,16 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 from spacy.tokens import Doc
 
-from .arrays import BoolArray, IntArray
+from .arrays import BoolArray, Groups
 from .language_model.protocol import LanguageModel, Loaded
-from .metrics import Metric, looks_at_words
 from .scoring.sample import Draw
 from .scoring.windows import Contexts
 from .scoring.wordpieces import DocTexts, Wordpieces
@@ -48,7 +47,7 @@ class TokenizedDocs:
     """The docs of a batch, with what is read for them."""
 
     read: DocTexts
-    first_pieces: IntArray  # int, shape (docs + 1,): the number of each doc's first piece among all pieces
+    pieces_of: Groups  # the pieces of each doc
     wordpieces: Wordpieces  # of all spans
     scored: BoolArray  # bool, shape (tokens,)
     contexts: Contexts
@@ -72,10 +71,10 @@ class TextWarnings:
 
     def of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
         """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
-        places = np.flatnonzero(left_out)
-        owner = np.searchsorted(batch.read.first_tokens, places, side="right") - 1
+        places, tokens_of = np.flatnonzero(left_out), batch.read.tokens_of
+        owner = tokens_of.owner[places]
         for d in np.unique(owner).tolist() if "left out" not in self.warned else ():
-            doc, first = batch.read.docs[d], int(batch.read.first_tokens[d])
+            doc, first = batch.read.docs[d], int(tokens_of.starts[d])
             tokens = [doc[i - first] for i in places[owner == d].tolist() if not doc[i - first].is_space]
             if not tokens:
                 continue
@@ -125,8 +124,7 @@ class TextWarnings:
         """
         pieces, title = batch.wordpieces, model.describe().title
         unknown = np.flatnonzero(pieces.ids == loaded.unknown_id)
-        docs = (np.searchsorted(batch.first_pieces, unknown, side="right") - 1).tolist()
-        places = zip(docs, pieces.start[unknown].tolist(), pieces.end[unknown].tolist())
+        places = zip(*(of[unknown].tolist() for of in (batch.pieces_of.owner, pieces.start, pieces.end)))
         texts = [batch.read.texts[d][start:end] for d, start, end in places]
         if len(texts) > len(pieces) / 10:
             self._once(
@@ -162,7 +160,7 @@ class TextWarnings:
         special = [loaded.mask_id, *pieces.prefix.tolist(), *pieces.suffix.tolist()]
         found = np.flatnonzero(np.isin(pieces.ids, special))
         for place in found[batch.scored[pieces.token[found]]][:1].tolist():
-            text = batch.read.texts[np.searchsorted(batch.first_pieces, place, side="right") - 1]
+            text = batch.read.texts[batch.pieces_of.owner[place]]
             token = text[pieces.start[place] : pieces.end[place]]
             what = "a mask" if pieces.ids[place] == loaded.mask_id else "the special token"
             self._once(
@@ -172,20 +170,22 @@ class TextWarnings:
                 "write it there (docs/analysis.md#candidates-in-context).",
             )
 
-    def of_unspaced(self, batch: TokenizedDocs, words: str, metrics: Mapping[str, Metric]) -> None:
-        """Warn where a word of a script that is written without spaces has so many pieces that it is a clause."""
+    def of_unspaced(self, batch: TokenizedDocs, words: str, of_words: Sequence[str]) -> None:
+        """Warn where a word of a script that is written without spaces has so many pieces that it is a clause.
+
+        of_words (Sequence[str]): The metrics to which it matters which pieces are one word.
+        """
         pieces = batch.wordpieces
-        counts = np.bincount(pieces.word) if "unspaced" not in self.warned else ()
+        counts = np.bincount(pieces.word) if of_words and "unspaced" not in self.warned else ()
         for word in np.flatnonzero(np.greater_equal(counts, UNSPACED_PIECES)).tolist():
             first, last = np.searchsorted(pieces.word, (word, word + 1)).tolist()
-            d = int(np.searchsorted(batch.first_pieces, first, side="right")) - 1
+            d = int(batch.pieces_of.owner[first])
             text, starts = batch.read.texts[d], pieces.start[first:last].tolist()
             found = text[starts[0] : pieces.end[last - 1]]
             if not UNSPACED_CHARACTER.search(found) or words == "spacy" and batch.read.docs[d].lang_ in DIVIDED:
                 continue
             n = sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts)
-            of_words = [name for name, rows in metrics.items() if looks_at_words(rows)]
-            if n < UNSPACED_PIECES or not of_words:
+            if n < UNSPACED_PIECES:
                 continue
             script = next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
             _, lang, needs = UNSPACED[script]
@@ -199,25 +199,25 @@ class TextWarnings:
             self.warned.add("words")  # which would say less of the same text
             return
 
-    def of_long_words(self, batch: TokenizedDocs, metrics: Mapping[str, Metric], exact: bool) -> None:
+    def of_long_words(self, batch: TokenizedDocs, of_words: Sequence[str], exact: bool) -> None:
         """Warn where a text is one long word, as a protein is: metrics that mask within words would hide most of it.
-        And where a word in a text is very long, as a URL may be.
+        And where a word in a text is very long, as a URL may be. of_words: See `of_unspaced`.
         """
-        pieces = batch.wordpieces
-        n = np.diff(pieces.first)
-        for span in np.flatnonzero(n > LONGEST_WORD).tolist() if "words" not in self.warned else ():
-            if pieces.word[pieces.first[span]] == pieces.word[pieces.first[span + 1] - 1]:
-                if of_words := [name for name, rows in metrics.items() if looks_at_words(rows)]:
-                    self._once(
-                        "words",
-                        f"A text of {n[span]} wordpieces is one word, so under {of_words[0]} much of it is masked "
-                        "while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
-                    )
-        of_words = [name for name, rows in metrics.items() if looks_at_words(rows)]
-        sizes = np.bincount(pieces.word) if exact and of_words and not self.warned & {"words", "long word"} else ()
+        if not of_words:
+            return
+        pieces, spans = batch.wordpieces, batch.wordpieces.encoded.pieces_of
+        for span in np.flatnonzero(spans.lengths > LONGEST_WORD).tolist() if "words" not in self.warned else ():
+            own = spans[span]
+            if pieces.word[own.start] == pieces.word[own.stop - 1]:
+                self._once(
+                    "words",
+                    f"A text of {own.stop - own.start} wordpieces is one word, so under {of_words[0]} much of it is "
+                    "masked while one of them is scored. If it has no words, as a protein, set `words` to 'piece'.",
+                )
+        sizes = np.bincount(pieces.word) if exact and not self.warned & {"words", "long word"} else ()
         for word in np.flatnonzero(np.greater(sizes, LONGEST_EXACT)).tolist()[:1]:
             first = int(np.searchsorted(pieces.word, word))
-            text = batch.read.texts[np.searchsorted(batch.first_pieces, first, side="right") - 1]
+            text = batch.read.texts[batch.pieces_of.owner[first]]
             self._once(
                 "long word",
                 f"{text[pieces.start[first] :][:40]!r} begins a word of {sizes[word]} wordpieces. The text is read for "

@@ -366,9 +366,7 @@ class Slots:
         for first, log_probs in self.answers(asked, np.flatnonzero(wanted)):
             own = slice(*np.searchsorted(row, [first, first + log_probs.shape[1]]))
             np.add.at(sums, owner[own], log_probs[column[piece[own]], row[own] - first])
-        if not np.isfinite(sums).all():
-            title = self.predictor.model.describe().title
-            raise ValueError(f"Under {title}, a score is not finite. Give `precision='float32'`, or another `model`.")
+        self.predictor.check_finite(sums)
         return [sums[own] for own in candidates_of]
 
     def answers(self, asked: Sequence[tuple[Sides, int, Pieces]], ids: IntArray) -> Iterator[tuple[int, FloatArray]]:

@@ -160,11 +160,7 @@ def marginals(
     scores = np.zeros(len(variants))
     for number, question, residue, sign in asked:
         scores[number] += sign * log_probs[row[question], column[residue]]
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            f"Under {residues.predictor.model.describe().title}, some log-probabilities are not finite. Give "
-            "`precision='float32'`, or another `model`."
-        )
+    residues.predictor.check_finite(scores)
     return scores
 
 

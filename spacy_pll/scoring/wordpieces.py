@@ -37,11 +37,6 @@ class DocTexts(NamedTuple):
     def of(cls, docs: list[Doc]) -> "DocTexts":
         return cls(docs, [doc.text for doc in docs], [token.idx for doc in docs for token in doc], Groups.of(docs))
 
-    @property
-    def first_tokens(self) -> IntArray:
-        """The number of each doc's first token among the tokens of all docs, and how many there are."""
-        return self.tokens_of.edges
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -102,11 +97,6 @@ class Wordpieces:
         return len(self.ids)
 
     @property
-    def first(self) -> IntArray:
-        """Where the pieces of each span begin, and where the last ones end. int, shape (spans + 1,)."""
-        return self.encoded.pieces_of.edges
-
-    @property
     def prefix(self) -> IntArray:
         """The special tokens before the pieces of the first span. int32."""
         return self.encoded.sequence[: self.encoded.before[0]]
@@ -114,7 +104,8 @@ class Wordpieces:
     @property
     def suffix(self) -> IntArray:
         """Those behind them, such as [SEP]. int32."""
-        return self.encoded.sequence[self.encoded.before[0] + self.first[1] : self.encoded.ids_of.ends[0]]
+        encoded = self.encoded
+        return encoded.sequence[encoded.before[0] + encoded.pieces_of.ends[0] : encoded.ids_of.ends[0]]
 
 
 def get_wordpieces(

@@ -300,7 +300,7 @@ def test_other_gaps_and_settings(make_nlp):
 def test_what_is_not_finite_is_an_error(make_nlp, monkeypatch):
     nlp = make_nlp()
     monkeypatch.setattr(Predictor, "log_probs", lambda self, some, ids: np.full((len(ids), len(some)), np.nan))
-    with pytest.raises(ValueError, match="a score is not finite. Give `precision='float32'`"):
+    with pytest.raises(ValueError, match="some log-probabilities are not finite. Give `precision='float32'`"):
         slots(nlp, ["___"], ["cat"])
 
 

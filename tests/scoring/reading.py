@@ -2,8 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
-
 from spacy_pll.arrays import Groups
 from spacy_pll.scoring.windows import get_contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -18,8 +16,8 @@ def read(doc, spans, tokenizer, unit="spacy", wanted=None, max_length=1000, look
     found = []
     for c, context in enumerate(contexts):
         first = contexts.piece[contexts.pieces_of.starts[c]]
-        span = int(np.searchsorted(pieces.first, first, side="right")) - 1
-        place = {"span": span, "offset": int(first - pieces.first[span])}
+        span = int(pieces.encoded.pieces_of.owner[first])
+        place = {"span": span, "offset": int(first - pieces.encoded.pieces_of.starts[span])}
         found.append(SimpleNamespace(**vars(context), **place, length=len(context.ids)))
     return [span_of(pieces, s) for s in range(len(spans))], found, covered
 

@@ -132,7 +132,7 @@ def test_several_spans_are_read_as_each_is_by_itself():
         for unit in WORDS:
             together = get_wordpieces([doc[:] for doc in docs], tokenizer, unit, read=read, owner=np.arange(len(docs)))
             assert (np.diff(together.word) >= 0).all()
-            for s, (doc, first_token) in enumerate(zip(docs, read.first_tokens)):
+            for s, (doc, first_token) in enumerate(zip(docs, read.tokens_of.starts)):
                 own, alone = span_of(together, s), get_wordpieces([doc[:]], tokenizer, unit)
                 for name_of in ("ids", "start", "end", "prefix", "suffix"):
                     assert getattr(own, name_of).tolist() == getattr(alone, name_of).tolist(), (name, unit, doc.text)
