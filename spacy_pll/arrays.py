@@ -34,9 +34,12 @@ def spread(first: IntArray, count: IntArray) -> IntArray:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + count, count)
 
 
-def bounds(count: IntArray | BoolArray) -> IntArray:
-    """The sums of the numbers before each, and of all. int, one more than there are numbers."""
-    return np.append(0, np.cumsum(count))
+def up_to(number: IntArray | BoolArray) -> IntArray:
+    """The sums of the numbers before each, and of all. int, one more than there are numbers. Those of uint64 may
+    overflow; their differences are right all the same.
+    """
+    sums = np.cumsum(number)
+    return np.concatenate([np.zeros(1, sums.dtype), sums])
 
 
 class Groups:
@@ -46,7 +49,7 @@ class Groups:
     """
 
     def __init__(self, lengths: IntArray):
-        self.lengths, self.edges = lengths, bounds(lengths)
+        self.lengths, self.edges = lengths, up_to(lengths)
         self.starts, self.ends = self.edges[:-1], self.edges[1:]
 
     @classmethod

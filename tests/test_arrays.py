@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.arrays import Groups, begins, bounds, distinct, inverse, lazy, spread
+from spacy_pll.arrays import Groups, begins, distinct, inverse, lazy, spread, up_to
 from spacy_pll.language_model.group_attention import GroupAttention
 from spacy_pll.scoring.groups import GroupBatch
 from spacy_pll.scoring.passes import Batch
@@ -21,7 +21,7 @@ def test_numbers_from_each_first_one_on(ranges):
 
 @given(st.lists(st.integers(0, 4)))
 def test_where_groups_begin_and_the_last_one_ends(count):
-    assert bounds(np.array(count, dtype=int)).tolist() == [sum(count[:i]) for i in range(len(count) + 1)]
+    assert up_to(np.array(count, dtype=int)).tolist() == [sum(count[:i]) for i in range(len(count) + 1)]
 
 
 @given(st.lists(st.integers(0, 4)), st.data())

@@ -13,7 +13,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from ..arrays import bounds
+from ..arrays import up_to
 from ..scoring.groups import FlatGroups, GroupBatch
 from ..scoring.passes import Batch, FlatRows
 from .group_attention import GroupAttention
@@ -151,7 +151,7 @@ class Forward:
         """
         flat = batch.flat
         if flat not in self._copies:
-            padding = bounds(np.isin(flat.ids, self._padding))
+            padding = up_to(np.isin(flat.ids, self._padding))
             in_rows = padding[flat.begin + flat.length] > padding[flat.begin]
             self._copies[flat] = type(flat)(*self.upload(*flat.arrays)), in_rows
         tensors, in_rows = self._copies[flat]

@@ -7,7 +7,7 @@ digest with a probability of about 2**-63.
 
 import numpy as np
 
-from ..arrays import Groups, IntArray
+from ..arrays import Groups, IntArray, up_to
 
 
 def scrambled(x: IntArray, seed: int) -> IntArray:
@@ -49,11 +49,6 @@ class Digests:
         first = self.ids_of.starts[source[runs_of.owner]]
         of_runs = self._masked_up_to[first + end] - self._masked_up_to[first + begin]
         return self.of_sequences[source] + in_each(runs_of, up_to(of_runs))
-
-
-def up_to(terms: IntArray) -> IntArray:
-    """The sums of the terms before each, and of all. They may overflow; their differences are right all the same."""
-    return np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
 
 
 def in_each(groups: Groups, sums: IntArray) -> IntArray:

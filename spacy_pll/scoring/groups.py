@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, Groups, IntArray, begins, bounds, distinct, inverse, lazy, spread
-from .digests import Digests, in_each, scrambled, up_to
+from ..arrays import BoolArray, Groups, IntArray, begins, distinct, inverse, lazy, spread, up_to
+from .digests import Digests, in_each, scrambled
 from .masks import MaskedRows
 from .passes import Batch, Flat, PassLimits, PlannedPasses, of_rows
 from .scores import Wanted, WeightedSums
@@ -256,12 +256,12 @@ def filled(weight: IntArray, begins_owner: BoolArray, capacity: int) -> BoolArra
     """Fill containers with things, in their order, so that each holds as many as its capacity allows, or one thing, and
     only things of one owner. RETURNS (bool array, shape (things,)): Where a container begins.
     """
-    up_to, out = bounds(weight), np.zeros(len(weight), dtype=bool)
+    before, out = up_to(weight), np.zeros(len(weight), dtype=bool)
     owners = Groups.beginning(begins_owner)
     begin, end = owners.starts, owners.ends
     while len(begin):  # the next container of each owner
         out[begin] = True
-        fits = np.searchsorted(up_to, up_to[begin] + capacity, side="right") - 1
+        fits = np.searchsorted(before, before[begin] + capacity, side="right") - 1
         begin = np.maximum(fits, begin + 1)
         begin, end = begin[begin < end], end[begin < end]
     return out

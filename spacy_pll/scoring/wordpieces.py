@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..arrays import BoolArray, Groups, IntArray, begins, bounds
+from ..arrays import BoolArray, Groups, IntArray, begins, up_to
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -197,7 +197,7 @@ def trim(
     """
     visible = ~is_white_space(text)
     # The first visible character at or after i is at places[before[i]], the last one before i at places[before[i] - 1].
-    places, before = np.concatenate([np.flatnonzero(visible), [len(text), -1]]), bounds(visible)
+    places, before = np.concatenate([np.flatnonzero(visible), [len(text), -1]]), up_to(visible)
     # Some tokenizers give (0, 0) to a piece that they insert. Pieces come in the order of the text, so it is put behind
     # the piece before it.
     untrimmed = np.maximum.accumulate(offsets[:, 0])

@@ -14,7 +14,7 @@ from spacy.language import Language
 from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 from spacy.tokens import Doc
 
-from ..arrays import BoolArray, bounds
+from ..arrays import BoolArray, Groups
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
 from ..language_model.protocol import Loaded
@@ -163,8 +163,8 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
     encoded = Encoded.of(wholes, loaded.tokenizer)
     # From here on all are one text.
-    text, of, edges = "".join(wholes), encoded.owner, bounds(np.array(list(map(len, wholes)), dtype=np.int64))
-    begin, until = edges[:-1][of], edges[1:][of]
+    text, of, chars = "".join(wholes), encoded.owner, Groups.of(wholes)
+    begin, until = chars.starts[of], chars.ends[of]
     first = begin + np.array([len(before) for _, before, _ in places])[of]
     last = until - np.array([len(after) for *_, after in places])[of]
     untrimmed, start, end, anchor = trim(text, encoded.offsets + begin[:, None], begin, until)
