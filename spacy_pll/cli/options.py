@@ -212,9 +212,9 @@ def described_options(
 file_options = options_from("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)
 
 
-def _work(batch_size: BatchSize = BATCH_SIZE, n_process: Processes = 1) -> dict[str, Any]:
+def _make_work(batch_size: BatchSize = BATCH_SIZE, n_process: Processes = 1) -> dict[str, Any]:
     return {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
 
 
 # Gives a command the options for `Work` in place of its parameter `work`, which has its values by name.
-work_options = options_from("work", _work, make=_work)
+work_options = options_from("work", _make_work, make=_make_work)

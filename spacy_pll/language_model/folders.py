@@ -34,7 +34,7 @@ def check_folder(source: str) -> None:
     if not folder.is_dir():
         return
     if (folder / ADAPTER).is_file():
-        base = _read(folder / ADAPTER).get("base_model_name_or_path")
+        base = _read_object(folder / ADAPTER).get("base_model_name_or_path")
         raise ValueError(
             f"{source!r} has an adapter ({ADAPTER}), which is a part of a model. Merge it into its model"
             f"{f', {base!r}' if base else ''}: peft.PeftModel.from_pretrained(model, {source!r}).merge_and_unload(). "
@@ -42,7 +42,7 @@ def check_folder(source: str) -> None:
             "this folder has, remove the file."
         )
     if config.is_file():
-        _read(config)
+        _read_object(config)
         return
     if (folder / "config.cfg").is_file():
         raise ValueError(
@@ -50,13 +50,13 @@ def check_folder(source: str) -> None:
             "a function or a command as its model."
         )
     names = sorted(path.name for path in folder.iterdir())
-    if inside := sorted((path.parent for path in folder.glob(f"*/{constants.CONFIG_NAME}")), key=_place):
+    if inside := sorted((path.parent for path in folder.glob(f"*/{constants.CONFIG_NAME}")), key=_order):
         there = (
             f"These folders in it have one: {', '.join(path.name for path in inside)}. Give one of them: {inside[-1]}"
         )
     elif "modules.json" in names:
         there = "It is a model of sentence-transformers without a language model of transformers. Choose another one"
-    elif other := _others(folder):
+    elif other := _weights_of_others(folder):
         there = f"It has weights for {other}. Give the folder of the model from which they were made"
     else:
         there = (
@@ -74,7 +74,7 @@ def check_weights(source: str) -> None:
     if not folder.is_dir():
         return
     if not any((folder / f"{name}{index}").is_file() for name in WEIGHTS for index in ("", ".index.json")):
-        other = _others(folder)
+        other = _weights_of_others(folder)
         raise OSError(
             f"The weights of {source!r} cannot be read: it has no {' or '.join(WEIGHTS)}"
             f"{f', but weights for {other}' if other else ''}. Get such a file from where the model comes from, or "
@@ -94,7 +94,7 @@ def check_weights(source: str) -> None:
             )
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_object(file: Path) -> dict[str, Any]:
     """RAISES (ValueError): A file is no JSON object."""
     try:
         contents = json.loads(file.read_text(encoding="utf8"))
@@ -105,13 +105,13 @@ def _read(file: Path) -> dict[str, Any]:
     return contents
 
 
-def _place(folder: Path) -> tuple[int, str]:
+def _order(folder: Path) -> tuple[int, str]:
     """The order of folders: the checkpoints of a training by their steps."""
     step = folder.name.rpartition("-")[2]
     return int(step) if step.isdecimal() else -1, folder.name
 
 
-def _others(folder: Path) -> str:
+def _weights_of_others(folder: Path) -> str:
     """Whose weights there are, with the file."""
     files = sorted(path.relative_to(folder) for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_file())
     found = ((program, file) for name, program in OTHER_PROGRAMS.items() for file in files if fnmatch(file.name, name))

@@ -88,25 +88,16 @@ class GroupAttention(RowAttention):
             self._added[given] = self._at_true(given) if is_mask else given
         return self._added[given]
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        """As `RowAttention.attend`, for a model that sees to both sides."""
-        if enable_gqa:
+    def _attend(self, *inputs: torch.Tensor, attn_mask: torch.Tensor | None, **more: Any) -> torch.Tensor:
+        """As in `RowAttention`, for a model that sees to both sides."""
+        query, key, value = inputs
+        scale, device = more["scale"], query.device.type
+        if "enable_gqa" in more:
             key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
-        device = query.device.type
         if self.width > SHORT.get(device, SHORT["cpu"]):
             return self._blocks.attend(query, key, value, attn_mask=attn_mask, scale=scale)
         if device in TILE:
-            return super().attend(query, key, value, attn_mask, scale=scale)
+            return super()._attend(query, key, value, attn_mask=attn_mask, scale=scale)
         # For a CPU, the kernels of PyTorch are slower here: rows are short, and have a mask.
         query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
         scores = query @ key.transpose(-1, -2)
@@ -208,7 +199,7 @@ class _Blocks:
         return taken.view(rows, -1, heads, size).transpose(1, 2)
 
     def attend(self, *inputs: torch.Tensor, attn_mask: torch.Tensor | None, scale: float | None) -> torch.Tensor:
-        """As `GroupAttention.attend`. inputs (Tensor): Queries, keys and values."""
+        """As `RowAttention.attend`. inputs (tensors): Queries, keys and values."""
         query, key, value = (self._take(x, self._split) for x in inputs)
         n, block = self.content, self.block
         within, to_content, to_group = self._bias(attn_mask, query.dtype)

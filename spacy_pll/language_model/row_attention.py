@@ -78,6 +78,13 @@ class RowAttention(TorchFunctionMode):
         enable_gqa (bool): Keys and values have fewer heads. Each serves several heads of the queries.
         """
         more: dict[str, Any] = {"scale": scale} | ({"enable_gqa": True} if enable_gqa else {})
+        return self._attend(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **more)
+
+    def _attend(
+        self, *inputs: torch.Tensor, attn_mask: torch.Tensor | None, is_causal: bool = False, **more: Any
+    ) -> torch.Tensor:
+        """As `attend`. inputs (tensors): Queries, keys and values."""
+        query, key, value = inputs
         if is_causal or not query.shape[2] == key.shape[2] == self.width:
             return scaled_dot_product_attention(query, key, value, attn_mask, is_causal=is_causal, **more)
         bias, n = self.bias(attn_mask, query.dtype), self.together

@@ -167,10 +167,12 @@ def get_contexts(
         _warn_of_cut_units(spans, scored[tokens], best, units)
     in_order = np.concatenate(windows)
     in_order = in_order[np.argsort(in_order[:, 0], kind="stable")]
-    return _joined(pieces, in_order, word, to_score, window), scored
+    return _used_windows(pieces, in_order, word, to_score, window), scored
 
 
-def _joined(pieces: Wordpieces, windows: IntArray, word: IntArray, to_score: BoolArray, window: IntArray) -> Contexts:
+def _used_windows(
+    pieces: Wordpieces, windows: IntArray, word: IntArray, to_score: BoolArray, window: IntArray
+) -> Contexts:
     """The windows in which a piece is scored.
 
     windows (int array, shape (windows, 4)): Span, number, begin and end of each, by spans.
@@ -181,7 +183,7 @@ def _joined(pieces: Wordpieces, windows: IntArray, word: IntArray, to_score: Boo
     scored = to_score[piece] & (window[piece] == number[pieces_of.owner])
     used = np.bincount(pieces_of.owner, scored, len(span)) > 0
     if not used.all():
-        return _joined(pieces, windows[used], word, to_score, window)
+        return _used_windows(pieces, windows[used], word, to_score, window)
     # A window has the special tokens before the pieces of its span, its own pieces, and the special tokens behind.
     of_span, before = encoded.pieces_of, encoded.before[span]
     first = encoded.ids_of.starts[span] + before
