@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -148,11 +148,10 @@ def score_view(chosen: Chosen | None) -> None:
 
 def compare_view(chosen: Chosen | None) -> None:
     """Two versions of a text, and where the difference comes from."""
-    metrics: Sequence[str] = chosen[1].scoring["metrics"] if chosen else ()
     with st.form("compare", border=False):
         a = st.text_input("Version a", VERSIONS[0], key="a")
         b = st.text_input("Version b", VERSIONS[1], key="b")
-        metric = st.selectbox("Metric", metrics, key="compared") if len(metrics) > 1 else None
+        metric = choose_metric(chosen, "compared")
         st.form_submit_button("Compare", type="primary", key="compare")
     if chosen is None:
         return
@@ -163,7 +162,7 @@ def compare_view(chosen: Chosen | None) -> None:
     comparison = scored(*chosen, compare, a, b, metric)
     st.markdown(say_difference(comparison.difference))
     pieces = [doc._.get(f"{comparison.attr}_pieces") or 0 for doc in (comparison.a, comparison.b)]
-    st.markdown(say_metric(chosen[0], metric or metrics[0]) + say_lengths(*pieces))
+    st.markdown(say_metric(*chosen, metric) + say_lengths(*pieces))
     st.html(str(render_comparison(comparison, jupyter=False)))
 
 
@@ -186,7 +185,7 @@ def rank_view(chosen: Chosen | None) -> None:
     before, after = split_at_slot(sentence)
     pipeline.check_length([f"{before}{candidate}{after}" for candidate in candidates])
     ranked = scored(pipeline, settings, rank, shared, before, after, *candidates)
-    st.markdown(say_metric(pipeline, settings.scoring["metrics"][0]))
+    st.markdown(say_metric(*chosen))
     rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
@@ -195,10 +194,9 @@ def rank_view(chosen: Chosen | None) -> None:
 
 def masks_view(chosen: Chosen | None) -> None:
     """What the model reads for each wordpiece of a text."""
-    metrics: Sequence[str] = chosen[1].scoring["metrics"] if chosen else ()
     with st.form("masks", border=False):
         text = st.text_input("Text", VERSIONS[0], key="masked")
-        metric = st.selectbox("Metric", metrics, key="masked under") if len(metrics) > 1 else None
+        metric = choose_metric(chosen, "masked under")
         st.form_submit_button("Show", type="primary", key="show")
     if chosen is None:
         return
@@ -207,7 +205,7 @@ def masks_view(chosen: Chosen | None) -> None:
         return
     chosen[0].check_length([text])
     header, *rows = masked_table(scored(*chosen, masked_texts, text, metric), "score")
-    st.markdown(say_metric(chosen[0], metric or metrics[0]))
+    st.markdown(say_metric(*chosen, metric))
     # Unlike other tables, its lines are broken on a narrow screen.
     st.table(pd.DataFrame([map(as_markdown, row) for row in rows], columns=header).set_index(header[0]))
 
@@ -242,8 +240,15 @@ def scored(
 # Parts of the tabs
 
 
-def say_metric(pipeline: SharedPipeline, metric: str) -> str:
-    """Which score is compared, as Markdown."""
+def choose_metric(chosen: Chosen | None, key: str) -> str | None:
+    """The field for one of the metrics, if there are several. RETURNS: None for the first."""
+    metrics = chosen[1].scoring["metrics"] if chosen else ()
+    return st.selectbox("Metric", metrics, key=key) if len(metrics) > 1 else None
+
+
+def say_metric(pipeline: SharedPipeline, settings: PipelineSettings, metric: str | None = None) -> str:
+    """Which score is compared, as Markdown. metric (Optional[str]): None: the first."""
+    metric = metric or settings.scoring["metrics"][0]
     return f"Metric: `{metric}`{pipeline.approximate and f'; approximate ({pipeline.approximate})'}."
 
 
