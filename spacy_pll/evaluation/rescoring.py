@@ -17,7 +17,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..component import get_scorer
-from ..requirements import install_command
+from ..requirements import extra
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_reads_context
 from ..stream.known import KeptScores, TextSums, score_places
@@ -113,10 +113,8 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dic
 
     RAISES (ImportError): jiwer is not installed.
     """
-    try:
+    with extra("rescore", "The word error rate needs jiwer"):
         import jiwer
-    except ImportError as error:
-        raise ImportError(f"The word error rate needs jiwer. Install it with: {install_command('rescore')}") from error
     # jiwer divides at spaces alone.
     spaced = [[" ".join(text.split()) for text in texts] for texts in (references, hypotheses)]
     edits = jiwer.process_words(spaced[0], spaced[1])
