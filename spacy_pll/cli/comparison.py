@@ -27,7 +27,7 @@ from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, one_of, options_from
-from .terminal import check_picture, check_resume, check_table, draw, is_of, save, say
+from .terminal import check_picture, check_table, draw, replaceable, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
@@ -79,11 +79,11 @@ class Evaluation:
 
     def check_outputs(self, predictions: Path | None = None) -> None:
         """RAISES (ValueError): A file cannot be written."""
-        ours = check_resume(self.resume, self.output or self.items, "--output or --items")
-        check_output(self.output, (".json", ".csv"), self.force or is_of(self.output, ours))
-        check_table(self.items, self.force or is_of(self.items, ours))
-        check_picture(self.plot, self.force or is_of(self.plot, ours))
-        check_output(predictions, (".json",), self.force or is_of(predictions, ours))
+        may_replace = replaceable(self.force, self.resume, self.output or self.items, "--output or --items")
+        check_output(self.output, (".json", ".csv"), may_replace(self.output))
+        check_table(self.items, may_replace(self.items))
+        check_picture(self.plot, may_replace(self.plot))
+        check_output(predictions, (".json",), may_replace(predictions))
 
     def _chosen(self, suite: Suite) -> Suite:
         """The items to use. RAISES (InputError): One has no column to group by, or options are of no use here."""

@@ -20,16 +20,15 @@ from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, warn_of_missing
 from ..errors import InputError, no_column
-from ..evaluation.perplexity import PER, Perplexity, measure_perplexity, measure_windows, perplexity
+from ..evaluation.perplexity import PER, Perplexity, perplexity, window_perplexities
 from ..files import check_output, files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
-from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, options_from, pipeline_options, setting, work_options
-from .terminal import check_resume, check_table, is_of, save, say
+from .terminal import check_table, replaceable, save, say
 
 UNIT_TITLES = {
     "spacy": "spaCy's tokens",
@@ -78,7 +77,7 @@ def ppl_cli(
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
-    force_output = force or is_of(output, check_resume(resume, output))
+    force_output = replaceable(force, resume, output)(output)
     if windows is None:
         check_output(output, (".json",), force_output)
     else:
@@ -97,7 +96,7 @@ def ppl_cli(
     kept.about = {**about, "run": run, "files": files}
     with kept.until_done():
         if windows is not None:
-            rows = _windows(nlp, path, column, how, windows, by, Work(**work), kept)
+            rows = _windows(nlp, path, column, how, windows, by, kept=kept, **work)
             say(windows_table(rows, by or "doc"))
             save(output, write_table, rows)
             return
@@ -106,7 +105,7 @@ def ppl_cli(
             if not output:  # or else they are read once more to know them
                 check_records(path, column, nlp.vocab, **how)
             texts = _Texts(path, column, nlp.vocab, how)
-        result = measure_perplexity(nlp, texts, Work(**work), kept=kept, **bound)
+        result = perplexity(nlp, texts, kept=kept, **work, **bound)
         if not result.pieces:
             kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
@@ -135,8 +134,8 @@ def _windows(
     how: dict[str, Any],
     n_words: int,
     by: str | None,
-    work: Work,
     kept: KeptScores,
+    **work: Any,
 ) -> list[dict[str, Any]]:
     """A row for each window."""
     every = list(enumerate(read_records(path, column, nlp.vocab, **how)))
@@ -146,7 +145,7 @@ def _windows(
         check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
-    found = measure_windows(nlp, [str(one.text) for _, one in records], n_words, work, kept=kept)
+    found = window_perplexities(nlp, [str(one.text) for _, one in records], n_words, kept=kept, **work)
     rows = [
         {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
         for (number, record), of_text in zip(records, found)

@@ -30,7 +30,7 @@ from ..visualize.text import Table, text_table
 from . import options
 from .comparison import PerPiece
 from .options import OF_TOKENS, options_from, pipeline_options, work_options
-from .terminal import check_resume, is_of, save, say
+from .terminal import replaceable, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -118,7 +118,7 @@ def rescore_cli(
     grids = [parse_grid(grid_), parse_grid(word_grid)]
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
-    check_output(output, (".jsonl",), force or is_of(output, check_resume(resume, output)))
+    check_output(output, (".jsonl",), replaceable(force, resume, output)(output))
     lists = read_nbest(path, ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not with_reference(dev_lists):

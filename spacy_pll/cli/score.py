@@ -29,7 +29,7 @@ from .options import (
     several,
     work_options,
 )
-from .terminal import check_picture, check_resume, draw, duration, report, save, until_closed
+from .terminal import check_picture, draw, duration, report, save, until_closed
 
 FOR_WORDS = "For --table words. "
 
@@ -167,6 +167,5 @@ def _check_options(run: Run, output: str, resume: bool) -> None:
         raise InputError("--normalise writes columns of texts. Leave out --table and --tokens, or the ending .spacy.")
     if run.input.file_format and run.input.path != STANDARD_STREAM:
         raise InputError("--format is for standard input. The format of a file is the ending of its name.")
-    check_resume(resume, Path(output))
     if resume and STANDARD_STREAM in (run.input.path, output):
         raise InputError("--resume needs an INPUT that can be read again and an OUTPUT that is a file, not -.")

@@ -99,20 +99,18 @@ def check_table(file: Path | None, force: bool) -> None:
         from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
 
 
-def check_resume(resume: bool, output: Path | None, beside: str = "--output") -> Collection[str]:
-    """What a run that goes on may replace: the files that the earlier run writes, by their absolute names.
+def replaceable(
+    force: bool, resume: bool, output: Path | None, beside: str = "--output"
+) -> Callable[[Path | None], bool]:
+    """Whether a run may replace a file: with --force any; if it goes on, those that the earlier run writes.
 
     beside (str): The options that name the output.
     RAISES (InputError): There is nothing to go on with.
     """
     if resume and not output:
         raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
-    return outputs_of(output) if resume and output else ()
-
-
-def is_of(file: Path | None, run: Collection[str]) -> bool:
-    """Whether a file is one of those that a run writes: see `check_resume`."""
-    return file is not None and os.path.abspath(file) in run
+    ours = outputs_of(output) if resume and output else ()
+    return lambda file: force or file is not None and os.path.abspath(file) in ours
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:

@@ -14,13 +14,12 @@ from ..evaluation.word_means import WordGroups
 from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
-from ..stream.workers import Work
-from ..tables.word_rows import SURPRISAL, score_rows, score_words, texts_of_rows
+from ..tables.word_rows import score_words, surprisal_in, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
 from . import options
 from .options import file_options, options_from, pipeline_options, several, work_options
-from .terminal import check_picture, check_resume, check_table, draw, is_of, report, save, say
+from .terminal import check_picture, check_table, draw, replaceable, report, save, say
 
 
 @pipeline_options(without=("alternatives", "keep_pieces", "words", "targets", "units"))
@@ -54,9 +53,9 @@ def words_cli(
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
     """
-    ours = check_resume(resume, output)
-    check_table(output, force or is_of(output, ours))
-    check_picture(plot, force or is_of(plot, ours))
+    may_replace = replaceable(force, resume, output)
+    check_table(output, may_replace(output))
+    check_picture(plot, may_replace(plot))
     if not means and (item or plot):
         raise InputError("--item and --plot are about means. Name their columns with --means.")
     if not Path(path).is_file():
@@ -74,10 +73,10 @@ def words_cli(
     kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings)}
     kept.about_outputs = {"means": means, "item": item} if means else {}
     with kept.until_done():
-        found, columns = score_rows(rows, nlp, Work(**work), kept, **of_words)
-        write_table(output, [{**row, **values} for row, values in zip(rows, found)])
+        found = score_words(rows, nlp, kept=kept, **work, **of_words)
+        write_table(output, found)
         if groups:
-            name = next(one for one in columns if one.startswith(SURPRISAL))
+            name = surprisal_in(of_words.get("base"))
             found_means = groups.means([row[name] for row in found])
             say(text_table(groups.table(found_means, name)))
             save(plot, draw, groups.plot, found_means, name)

@@ -24,7 +24,7 @@ from ..scoring.wordpieces import Words, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each, score_places
 from ..stream.workers import Work
-from ..texts import Text, check_texts, plain_texts
+from ..texts import check_texts, plain_texts
 from .intervals import Z
 
 PER = ("per_piece", "per_word", "per_byte")
@@ -120,6 +120,7 @@ def perplexity(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    kept: KeptScores | None = None,
 ) -> Perplexity:
     """Score texts, and measure their pseudo-perplexity.
 
@@ -133,6 +134,7 @@ def perplexity(
     seed (int): For the metric sentence_any_order: another seed draws other orders.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
+    kept (Optional[KeptScores]): Has what an earlier run has found, and gets what is found.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
     RAISES (ChildProcessError): A worker process was killed.
 
@@ -145,23 +147,8 @@ def perplexity(
     ```
     """
     check_texts(texts)
-    work = Work(batch_size, n_process, show_progress)
-    return measure_perplexity(nlp, texts, work, component, n_passes=n_passes, seed=seed)
-
-
-def measure_perplexity(
-    nlp: Language,
-    texts: Iterable[Text],
-    work: Work,
-    component: str | None = None,
-    kept: KeptScores | None = None,
-    *,
-    n_passes: int | None = None,
-    seed: int = 0,
-) -> Perplexity:
-    """See `perplexity`. kept (Optional[KeptScores]): Has what is known of the first texts, and gets what is found."""
     nlp = make_pipeline(nlp, keep_pieces=True, component=component)
-    settings, names, show = get_scorer(nlp).settings, get_scorer(nlp).names, work.show_progress
+    settings, names, work = get_scorer(nlp).settings, get_scorer(nlp).names, Work(batch_size, n_process, show_progress)
     if settings.targets is not None:
         raise ValueError(
             f"The pipeline scores only some spans of a text (its setting `targets` is {settings.targets!r}), "
@@ -176,8 +163,8 @@ def measure_perplexity(
             f"`n_passes` and `seed` are for a bound, and the metrics are {', '.join(settings.metrics)}.",
             f"Leave them out, or set `metrics` to {METRIC}.",
         )
-    if is_bound and work.n_process != 1:
-        raise PLLError(f"A bound is measured in one process. `n_process` is {work.n_process}.", "Leave it out.")
+    if is_bound and n_process != 1:
+        raise PLLError(f"A bound is measured in one process. `n_process` is {n_process}.", "Leave it out.")
     unknown_id = get_scorer(nlp).model.load().unknown_id
     kept = kept or KeptScores()
     kept.begin(texts)
@@ -212,8 +199,8 @@ def measure_perplexity(
         """
         yield from kept.found
         draws = draws_of(n_passes=n_passes, seed=seed)
-        scored = score_draws(nlp, rest, draws, batch_size=work.batch_size, done=n_known, keep_pieces=True)
-        for doc, drawn, ends_batch in with_progress(scored, n, n_known, show):
+        scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
+        for doc, drawn, ends_batch in with_progress(scored, n, n_known, show_progress):
             one = of_text(doc, drawn.record), {METRIC: np.sum(drawn.scores, axis=1).tolist()}
             kept.add([one], ends_batch)
             yield one
@@ -247,6 +234,7 @@ def window_perplexities(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    kept: KeptScores | None = None,
 ) -> list[list[tuple[str, float]]]:
     """The pseudo-perplexity of every window of some words of each text, under the primary metric. The model reads each
     window alone.
@@ -256,22 +244,10 @@ def window_perplexities(
     RETURNS (List[List[Tuple[str, float]]]): For each text, its windows in their order, and the perplexity per wordpiece
         of each; NaN without a wordpiece.
     """
-    return measure_windows(nlp, texts, n_words, Work(batch_size, n_process, show_progress), component)
-
-
-def measure_windows(
-    nlp: Language,
-    texts: Sequence[str],
-    n_words: int,
-    work: Work,
-    component: str | None = None,
-    kept: KeptScores | None = None,
-) -> list[list[tuple[str, float]]]:
-    """See `window_perplexities`. kept (Optional[KeptScores]): Has what is scored already, and gets what is scored."""
     if n_words < 1:
         raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
     windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
     places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")
-    sums = score_places(nlp, places, work, component, kept)
+    sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), component, kept)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

@@ -8,7 +8,7 @@ import typer
 
 from ..cli import options
 from ..cli.options import OF_TOKENS, file_options, options_from, pipeline_options
-from ..cli.terminal import TABLES, check_picture, check_resume, check_table, draw, is_of, save, say
+from ..cli.terminal import TABLES, check_picture, check_table, draw, replaceable, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
@@ -91,7 +91,7 @@ def variants_cli(
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
     if path is None and (measured or protein or assays):
         raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
-    ours = check_resume(resume, output)
+    may_replace = replaceable(force, resume, output)
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
@@ -105,8 +105,8 @@ def variants_cli(
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
-    check_table(output, force or is_of(output, ours))
-    check_picture(plot, force or is_of(plot, ours))
+    check_table(output, may_replace(output))
+    check_picture(plot, may_replace(plot))
     items = None if path is None else read_variants(path, **reading, **how)
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
@@ -41,6 +40,7 @@ def score_words(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
+    kept: KeptScores | None = None,
     **settings: Any,
 ) -> Any:
     """Score the words of a table that has one word in each row, each in its whole text.
@@ -58,6 +58,7 @@ def score_words(
     log_frequency (Optional[bool]): Whether log frequencies are a column, from the package wordfreq. None: if it is
         installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
+    kept (Optional[KeptScores]): Has what is found already for the first texts, and gets what is found.
     RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
@@ -66,33 +67,10 @@ def score_words(
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
-    how: dict[str, Any] = {"base": base, "lags": lags, "log_frequency": log_frequency}
     is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
-    rows = table.to_dict("records") if is_frame else [dict(row) for row in table]
+    given = table.to_dict("records") if is_frame else table
+    rows = [row if isinstance(row, dict) else dict(row) for row in given]
     nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)
-    found, columns = score_rows(rows, nlp, work, word=word, by=by, space_after=space_after, **how)
-    if is_frame:
-        return table.assign(**{name: [row[name] for row in found] for name in columns})
-    return [{**row, **values} for row, values in zip(rows, found)]
-
-
-def score_rows(
-    rows: Sequence[Mapping[str, Any]],
-    nlp: Language,
-    work: Work,
-    kept: KeptScores | None = None,
-    *,
-    word: str = "word",
-    by: Sequence[str] | str = (),
-    space_after: str | None = None,
-    base: float | None = None,
-    lags: int = 0,
-    log_frequency: bool | None = None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """What each row gets (see `score_words`), and the names of these columns.
-
-    kept (Optional[KeptScores]): Has what is found already for the first texts, and gets what is found.
-    """
     scorer, lang = get_scorer(nlp), str(nlp.lang)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
     table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
@@ -119,7 +97,9 @@ def score_rows(
                 found[i] = row
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")
-    return found, list(columns)
+    if is_frame:
+        return table.assign(**{name: [row[name] for row in found] for name in columns})
+    return [{**row, **values} for row, values in zip(rows, found)]
 
 
 def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:
@@ -129,8 +109,12 @@ def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]
     """
     if base is not None and not (math.isfinite(base) and base > 1):
         raise ValueError(f"`base` must be a number above 1, such as 2. It is {base}.")
-    named = SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
-    return {name.replace(SURPRISAL, named, 1): name for name in types if name not in PLACE}
+    return {name.replace(SURPRISAL, surprisal_in(base), 1): name for name in types if name not in PLACE}
+
+
+def surprisal_in(base: float | None) -> str:
+    """The column of surprisal."""
+    return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
 
 
 def _in_base(value: Any, column: str, base: float | None) -> Any:
