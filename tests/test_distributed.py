@@ -13,6 +13,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import spacy
@@ -193,22 +194,33 @@ def two_workers():
 def test_a_worker_is_killed_and_every_row_is_there_once(two_workers, tmp_path, make_nlp):
     nlp = make_nlp("bert")
     make, folder = serialize_pipeline(nlp), str(tmp_path)
-    texts = [f"{text} {n}" for n, text in enumerate(SENTENCES * 20)]
+    texts = [f"{text} {n}" for n, text in enumerate(SENTENCES * 4)]
 
     def make_slow_and_known():
-        Path(folder, str(os.getpid())).touch()
         nlp = make()
         make_doc = nlp.make_doc
-        nlp.make_doc = lambda text: time.sleep(0.05) or make_doc(text)  # both are at work when one is killed
+
+        def read(text):
+            if text in texts:
+                Path(folder, str(os.getpid())).touch()
+                wait_for_both()
+                time.sleep(0.05)
+            return make_doc(text)
+
+        nlp.make_doc = read
         return nlp
 
+    def wait_for_both():
+        while len(os.listdir(folder)) < 2:
+            time.sleep(0.01)
+
+    def kill_one():  # while both are at work
+        wait_for_both()
+        os.kill(int(os.listdir(folder)[0]), signal.SIGKILL)
+
+    Thread(target=kill_one, daemon=True).start()
     dataset = ray.data.from_items([{"id": n, "text": text} for n, text in enumerate(texts)])
-    scored = annotate(dataset, make_slow_and_known, workers=2, batch_size=4)
-    rows = []
-    for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
-        if not rows:
-            os.kill(int(os.listdir(folder)[0]), signal.SIGKILL)
-        rows += batch.to_pylist()
+    rows = annotate(dataset, make_slow_and_known, workers=2, batch_size=4).take_all()
     rows.sort(key=lambda row: row["id"])
     assert len(os.listdir(folder)) == 3  # two, and the one that took the place of the one killed
     assert [row["id"] for row in rows] == list(range(len(texts)))
