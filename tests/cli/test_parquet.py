@@ -15,6 +15,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_pll.corpus import runs
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.requirements import install_command
 
@@ -268,14 +269,15 @@ def command(*arguments):
 
 
 @pytest.mark.slow
-def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 128)
     rng = random.Random(0)
     words = " ".join(SENTENCES).split()
     texts = [" ".join(rng.sample(words, 6)) for _ in range(1000)]
     pq.write_table(pa.table({"text": texts, "n": pa.array(range(1000), pa.int16())}), tmp_path / "in.parquet")
     options = (*tiny, "--batch-size", 32)
     whole, output, parts = (tmp_path / name for name in ("whole.parquet", "out.parquet", "out.parquet.parts"))
-    subprocess.run(command(tmp_path / "in.parquet", whole, *options), check=True, capture_output=True)
+    run("score", tmp_path / "in.parquet", whole, *options)
     for at_least in sorted(rng.sample(range(7), 2)):  # of 8 parts
         process = subprocess.Popen(
             command(tmp_path / "in.parquet", output, *options, "--resume"), stderr=subprocess.DEVNULL
@@ -286,7 +288,7 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     assert not output.exists()
-    subprocess.run(command(tmp_path / "in.parquet", output, *options, "--resume"), check=True, capture_output=True)
+    run("score", tmp_path / "in.parquet", output, *options, "--resume")
     assert output.read_bytes() == whole.read_bytes()
     table = pq.read_table(output)
     assert table["text"].to_pylist() == texts and table["n"].to_pylist() == list(range(1000))

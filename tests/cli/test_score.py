@@ -574,12 +574,13 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
 
 
 @pytest.mark.slow
-def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 128)
     rng = random.Random(0)
     texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(1300)]
     source = write_lines(tmp_path / "in.txt", texts)
     options = (*tiny, "--batch-size", 32)
-    subprocess.run(command(source, tmp_path / "whole.jsonl", *options), check=True, capture_output=True)
+    run("score", source, tmp_path / "whole.jsonl", *options)
     parts = tmp_path / "out.jsonl.parts"
     for at_least in sorted(rng.sample(range(1, 10), 2)):  # of 11 parts
         process = subprocess.Popen(
@@ -592,7 +593,7 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path):
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "out.jsonl").exists()
-    subprocess.run(command(source, tmp_path / "out.jsonl", *options, "--resume"), check=True, capture_output=True)
+    run("score", source, tmp_path / "out.jsonl", *options, "--resume")
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
