@@ -10,12 +10,13 @@ import torch
 from memory import status
 from texts import brown_sentences, make_parser
 
-from spacy_pll.pipelines import PRECISIONS, PipelineSettings, make_pipeline
+from spacy_pll.pipelines import SETTINGS, PipelineSettings, make_pipeline
+from spacy_pll.settings import choices_of
 
 
 def main():
     parser = make_parser(__doc__)
-    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
+    parser.add_argument("--precision", choices=choices_of(SETTINGS["precision"]), default="float32")
     parser.add_argument("--mask-margin", type=int)
     parser.add_argument("--texts", type=int, default=30_000)
     parser.add_argument("--every", type=int, default=3_000)

@@ -1,6 +1,5 @@
 """Files with results. A file appears only when it is complete. An existing file is replaced only on request."""
 
-import csv
 import errno
 import hashlib
 import json
@@ -10,7 +9,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any
 
 MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
@@ -180,15 +178,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str) -> str:
-    """Rows of a table as every command writes them, one per line, without a header."""
-    lines: list[str] = []
-    # Python quotes a carriage return only if its own lines end in one, and does not read it back unquoted.
-    writer = csv.DictWriter(SimpleNamespace(write=lines.append), columns, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerows(rows)
-    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def file_digest(path: Path) -> str:

@@ -126,7 +126,6 @@ SCORING = vars(ScoringSettings())  # with the defaults
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
 del SETTINGS["scoring"]
 OF_LOADED = ("revision", "causal", "lang", "precision", "gpu_id")  # cannot change once a pipeline is loaded
-PRECISIONS = choices_of(SETTINGS["precision"])
 
 
 def make_pipeline(

@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import srsly
 from spacy.tokens import DocBin
 
-from ..files import to_csv, to_json, write_text
+from ..files import to_json, write_text
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from .columns import InputColumns, json_bytes
@@ -72,11 +73,11 @@ class CsvTable(Format):
     delimiter = ","
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
-        return _to_csv(self.rows_of(texts), self.header, self.delimiter, self.commas).encode("utf8")
+        return to_csv(self.rows_of(texts), self.header, self.delimiter, self.commas).encode("utf8")
 
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         names = dict(zip(self.header, self.header))
-        yield _to_csv([names], self.header, self.delimiter, self.commas).encode("utf8")
+        yield to_csv([names], self.header, self.delimiter, self.commas).encode("utf8")
         yield from parts
 
     def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
@@ -91,10 +92,16 @@ class TsvTable(CsvTable):
     delimiter = "\t"
 
 
-def _to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str, commas: bool) -> str:
-    """commas (bool): Whether numbers have a decimal comma. Then ; stands between columns in place of a comma."""
-    cells = ({name: _cell(value, commas) for name, value in row.items()} for row in rows)
-    return to_csv(cells, columns, _delimiter(delimiter, commas))
+def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str, commas: bool = False) -> str:
+    """Rows of a table as every command writes them, one per line, without a header.
+
+    commas (bool): Whether numbers have a decimal comma. Then ; stands between columns in place of a comma.
+    """
+    lines, mark = list[str](), _delimiter(delimiter, commas)
+    # Python quotes a carriage return only if its own lines end in one, and does not read it back unquoted.
+    writer = csv.DictWriter(SimpleNamespace(write=lines.append), columns, delimiter=mark, lineterminator="\r\n")
+    writer.writerows({name: _cell(value, commas) for name, value in row.items()} for row in rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def _delimiter(delimiter: str, commas: bool) -> str:
@@ -126,7 +133,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         for row in rows:
             decimals.add(row)
         delimiter, names = "\t" if path.suffix == ".tsv" else ",", dict(zip(columns, columns))
-        write_text(path, [_to_csv([names, *rows], columns, delimiter, decimals.are_commas)])
+        write_text(path, [to_csv([names, *rows], columns, delimiter, decimals.are_commas)])
 
 
 class SpacyDocs(Format):

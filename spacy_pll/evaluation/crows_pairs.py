@@ -41,7 +41,7 @@ class CrowsPairs(Suite):
     RAISES (InputError): A pair has no direction or no type of bias.
     """
 
-    unit, by_piece = "pairs", True
+    by_piece = True
 
     def __init__(self, items: Sequence[Pair]):
         levels(items, GROUPS)

@@ -54,7 +54,6 @@ class Suite(ABC):
     """Texts, and what is computed from their scores."""
 
     texts: Sequence[TextInContext]
-    unit = "texts"  # what its items are called
     by_piece = False  # whether each wordpiece of a text is a part, a `PieceScore`
     shared_pieces = True  # whether a wordpiece that context and text share belongs to the context, or is an error
 
