@@ -30,9 +30,12 @@ def install_command(extra: str) -> str:
 
 
 @contextmanager
-def extra(name: str, purpose: str) -> Iterator[None]:
-    """RAISES (ImportError): What is imported in this context is not installed. purpose (str): "Plots need X"."""
+def extra(name: str, purpose: str, otherwise: str = "") -> Iterator[None]:
+    """RAISES (ImportError): What is imported in this context is not installed.
+
+    purpose, otherwise (str): How the message begins, as in "Plots need X", and how it ends.
+    """
     try:
         yield
     except ImportError:
-        raise ImportError(f"{purpose}. Install it with: {install_command(name)}") from None
+        raise ImportError(f"{purpose}. Install it with: {install_command(name)}{otherwise}") from None

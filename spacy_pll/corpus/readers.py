@@ -36,7 +36,6 @@ from .txt_tables import watched
 
 SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
-AS_DOCUMENTED = ReadOptions()
 
 
 def read_records(
@@ -162,7 +161,7 @@ def _in_place_of_row(error: InputError, location: str, value: Any, options: Read
     return location, {options.column: Unreadable(value, error.problem.removeprefix(f"{location}: "))}
 
 
-def read_json_lines(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
+def read_json_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The objects of a JSON-lines file. Blank lines are skipped."""
     yield from _objects(numbered_lines(file, name, options), name, options)
 
@@ -180,7 +179,7 @@ def _objects(lines: Iterable[tuple[int, str]], name: str, options: ReadOptions) 
             yield row
 
 
-def read_json(file: IO[bytes], name: str, options: ReadOptions = AS_DOCUMENTED) -> Iterator[Row]:
+def read_json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]:
     """The objects of a list, which is read into memory as a whole, or of JSON lines. The list may be in an object, as
     in {"data": [...]}.
     """

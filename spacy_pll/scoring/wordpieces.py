@@ -75,11 +75,6 @@ class Encoded:
         of_words = np.fromiter(numbers, np.int64, n)[place] if pretokens else None
         return cls(sequence, ids_of, pieces_of, before, place, offsets_of, of_words)
 
-    @property
-    def owner(self) -> IntArray:
-        """The number of each piece's text."""
-        return self.pieces_of.owner
-
 
 @dataclass
 class Wordpieces:
@@ -135,7 +130,7 @@ def get_wordpieces(
     texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
     encoded = Encoded.of(texts, tokenizer, pretokens=words == "tokenizer")
     # From here on the texts of all spans are one text. Their characters and tokens have other numbers there.
-    text, span, chars, tokens = "".join(texts), encoded.owner, Groups.of(texts), Groups.of(spans)
+    text, span, chars, tokens = "".join(texts), encoded.pieces_of.owner, Groups.of(texts), Groups.of(spans)
     begin = chars.starts[span]
     to_doc = np.fromiter((one.start_char for one in spans), np.int64, len(spans)) - chars.starts
     to_docs = read.tokens_of.starts[owner] + np.fromiter((one.start for one in spans), np.int64, len(spans))

@@ -163,7 +163,7 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
     encoded = Encoded.of(wholes, loaded.tokenizer)
     # From here on all are one text.
-    text, of, chars = "".join(wholes), encoded.owner, Groups.of(wholes)
+    text, of, chars = "".join(wholes), encoded.pieces_of.owner, Groups.of(wholes)
     begin, until = chars.starts[of], chars.ends[of]
     first = begin + np.array([len(before) for _, before, _ in places])[of]
     last = until - np.array([len(after) for *_, after in places])[of]

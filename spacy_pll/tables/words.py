@@ -10,7 +10,7 @@ from typing import Any, Literal
 from spacy.tokens import Doc, Span
 
 from ..errors import PLLError
-from ..requirements import install_command
+from ..requirements import extra
 from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN
 from ..user_warnings import warn_user
@@ -148,13 +148,8 @@ def log_frequencies(lang: str) -> Callable[[str], float | None]:
     RAISES (ImportError): wordfreq is not installed.
     RAISES (ValueError): It does not know the language.
     """
-    try:
+    with extra("reading", "`log_frequency` needs the package wordfreq", ". Or give `log_frequency=False`."):
         import wordfreq
-    except ImportError:
-        raise ImportError(
-            f"`log_frequency` needs the package wordfreq. Install it with: {install_command('reading')}. Or "
-            "give `log_frequency=False`."
-        ) from None
     try:
         wordfreq.word_frequency("a", lang)
     except LookupError:
