@@ -15,7 +15,7 @@ from ..tables.rows import check_columns
 from . import options
 from .comparison import Evaluation, figure_table
 from .options import OF_TOKENS, file_options, options_from, parse_numbers, pipeline_options, several
-from .terminal import check_resume, check_table, is_of, save, say
+from .terminal import check_table, replaceable, save, say
 
 # Settings that say what is read and masked.
 NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
@@ -56,7 +56,7 @@ def slots_cli(
 
     OUTPUT.manifest.json records the model, the settings, and a checksum of the texts and candidates.
     """
-    check_table(output, force or is_of(output, check_resume(resume, output)))
+    check_table(output, replaceable(force, resume, output)(output))
     by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
