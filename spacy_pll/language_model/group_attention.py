@@ -101,7 +101,7 @@ class GroupAttention(RowAttention):
         # For a CPU, the kernels of PyTorch are slower here: rows are short, and have a mask.
         query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
         scores = query @ key.transpose(-1, -2)
-        scores.add_(self.bias(attn_mask, query.dtype))  # type: ignore[arg-type]  # there is always one
+        scores.add_(self.bias(attn_mask, query.dtype))  # there is always one
         return softmax(scores, dim=-1).to(value.dtype) @ value
 
     @lazy
