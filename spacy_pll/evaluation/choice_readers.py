@@ -11,7 +11,7 @@ from ..errors import InputError, no_column
 from ..stream.contexts import separated
 from .choices import check_choice
 from .items import PARADIGM, Choice, Fields, Option
-from .labels import LabelKind, Labelled, read_labels
+from .labels import FromZero, LabelKind, Labelled, read_labels
 from .readers import check_distinct, of_folders, rows_of
 
 EwokReading = Literal["texts", "contexts"]
@@ -128,7 +128,7 @@ def _one_hot(label: Any, n: int, place: str, column: str) -> Any:
     if (len(label), label.count(1), label.count(0)) != (n, 1, n - 1):
         advice = "A list has a number for each option: 1 for the right one, and 0 for the others."
         raise InputError(f"{place}: {column!r} is {label!r:.100} for {n} options.", advice)
-    return label.index(1)
+    return FromZero(label.index(1))
 
 
 def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:

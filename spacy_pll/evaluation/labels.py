@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import InputError
 from ..tables.word_rows import is_missing
+from ..user_warnings import warn_user
 
 # A label is the text of an option, its column, its number from 0 or from 1, or its letter.
 LabelKind = Literal["text", "column", "from0", "from1", "letter"]
@@ -23,6 +24,10 @@ BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "inco
 WHOLE = re.compile(r"(\d{1,9})(\.0*)?")
 
 
+class FromZero(int):
+    """The number of an option that is known to be one from 0."""
+
+
 class Labelled(NamedTuple):
     """A row with its label."""
 
@@ -38,7 +43,8 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
     column (str): That of the labels, for messages.
     kind (Optional[LabelKind]): How labels are read. None: as all of them can be, but not as numbers from 1, which most
         files of numbers from 0 could be by chance.
-    RAISES (InputError): A label fits no option, or the labels can be read in two ways that differ.
+    RAISES (InputError): A label fits no option, or the labels can be read in two ways that differ. Numbers that may be
+        from 1 are read from 0, with a warning.
     """
     found: dict[LabelKind, list[int | None]] = {
         one: [_options_named(row)[one] for row in rows] for one in KINDS if one == kind or not kind and one != "from1"
@@ -55,6 +61,11 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
                     f"{KIND_NAMES[other]}, and here that is not the same option.",
                     f"Give `labels={one!r}` or `labels={other!r}`.",
                 )
+    if one == "from0" and not kind and all(_options_named(row)["from1"] is not None for row in rows):
+        warn_user(
+            f"{rows[0].place}: {column!r} is {rows[0].label!r:.100}. Labels are read as numbers from 0, and none is 0: "
+            "they may count from 1. Give `labels='from1'`, or `labels='from0'` if they do not."
+        )
     return right
 
 
@@ -92,7 +103,7 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
         "text": place(row.texts),
         "column": place(row.columns),
         "from0": number,
-        "from1": number - 1,
+        "from1": -1 if isinstance(row.label, FromZero) else number - 1,
         "letter": ord(letter) - ord("A") if len(letter) == 1 else -1,
     }
     return {kind: i if 0 <= i < n else None for kind, i in found.items()}

@@ -87,7 +87,7 @@ def test_both_readings_of_ewok(tmp_path):
 
 
 def test_named_columns_take_the_place_of_published_ones(tmp_path):
-    row = {"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "label": 1}
+    row = {"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "label": "B"}
     (found,) = read_choices(write(tmp_path / "a.jsonl", row), (), ["sentence_bad", "sentence_good"])
     assert found.right == 1 and found.options[1].text == "Cats sleep."
 

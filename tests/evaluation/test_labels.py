@@ -74,11 +74,29 @@ def test_json_and_tables_are_read_alike(tmp_path):
         row = {"one": "a1", "two": "a2", "label": label}
         (tmp_path / "a.jsonl").write_text(json.dumps(row))
         (tmp_path / "a.csv").write_text("one,two,label\n" + ",".join(map(str, row.values())) + "\n")
-        both = [read_choices(str(tmp_path / name), [], ["one", "two"]) for name in ("a.jsonl", "a.csv")]
+        kind = "from0" if label in (0, 1, "0") else None  # 1 alone may also be from 1
+        files = ("a.jsonl", "a.csv")
+        both = [read_choices(str(tmp_path / name), [], ["one", "two"], labels=kind) for name in files]
         assert both[0] == both[1] and both[0][0].right == (label not in (0, "0", "one"))
 
 
 def test_each_file_of_a_folder_has_its_own_way(tmp_path):
-    for name, label in (("a.jsonl", "y"), ("b.jsonl", 1)):
+    for name, label in (("a.jsonl", "y"), ("b.jsonl", 0)):
         (tmp_path / name).write_text(json.dumps({"options": ["x", "y"], "label": label}))
-    assert [choice.right for choice in read_choices(str(tmp_path))] == [1, 1]
+    assert [choice.right for choice in read_choices(str(tmp_path))] == [1, 0]
+
+
+def test_numbers_that_may_be_from_1_are_warned_of():
+    """If the first of two options is always right, a file that counts from 1 would be read the other way round."""
+    rows = [(1, ["a", "b"]), ("1", ["c", "d"])]
+    with pytest.warns(UserWarning, match="line 1: 'label' is 1.*none is 0: they may count from 1"):
+        assert labels(*rows) == [1, 1]
+    assert labels(*rows, kind="from0") == [1, 1] and labels(*rows, kind="from1") == [0, 0]
+    assert labels(*rows, (0, ["e", "f"])) == [1, 1, 0]
+
+
+def test_a_list_of_numbers_counts_from_0(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"options": ["x", "y"], "label": [0, 1]}))
+    assert read_choices(str(tmp_path / "a.jsonl"))[0].right == 1
+    with pytest.raises(InputError, match="none of the options"):
+        read_choices(str(tmp_path / "a.jsonl"), labels="from1")
