@@ -13,6 +13,7 @@ from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
+from ..tables.word_rows import is_missing
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
@@ -199,6 +200,9 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
     for setting, columns in (("label", [layout.label or layout.sentence]), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
             raise no_column(place, missing[0], row, f"Give another `{setting}`.")
+    if layout.item and all(is_missing(row[column]) for column in layout.item):
+        named = ", ".join(map(repr, layout.item))
+        raise InputError(f"{place}: there is no value in {named}.", "Add it, or leave the row out.")
     if layout.label:
         good = is_good(row[layout.label], place, layout.label, layout.good)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}

@@ -223,6 +223,11 @@ S_L = {"sentence": "s", "label": "l"}
             "line 2 and line 4: 2 good and 0 bad .* of the item x",
         ),
         ("s,l,n\nA.,1,x\nB.,0,y\n", {**S_L, "item": ["n"]}, "line 2: 1 good and 0 bad sentences of the item x"),
+        (
+            "s,l,n,m\nA.,1,,NA\nB.,0,,NA\n",
+            {**S_L, "item": ["n", "m"]},
+            "line 2: there is no value in 'n', 'm'. Add it",
+        ),
         ("s,l\nA.,1\n", {"sentence": "s"}, "Nothing says which sentences are good"),
         ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "`sentence` and `label` name the column 's' twice"),
         ("s,l\nA.,1\n", {"sentence": "s", "good": "l"}, "`sentence` is for tables with one sentence in a row"),
