@@ -62,8 +62,8 @@ class _Source:
         def ends_batch(doc: Doc) -> bool:
             return self.held[id(doc)] if id(doc) in self.held else others(doc)
 
-        scorers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, PLLScorer)]
-        how = {name: {"ends_batch": ends_batch} for name in scorers}
+        self.pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
+        how = {name: {"ends_batch": ends_batch} for name, pipe in self.pipeline if isinstance(pipe, PLLScorer)}
         with self.handler():  # what has no error handler of its own takes the one of this moment
             scored: Any = self.nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
         return scored
@@ -102,7 +102,7 @@ class _Source:
         return None
 
     def handler(self) -> AbstractContextManager[None]:
-        return _error_handler(self.nlp, lambda name, component, docs, error: self.failed.update(map(id, docs)))
+        return _error_handler(self.nlp, self.pipeline, lambda *about: self.failed.update(map(id, about[2])))
 
     def pop(self) -> _Taken:
         """The first of the texts without an outcome. It gets one now."""
@@ -167,7 +167,7 @@ def unscored(text: Text) -> Doc:
 
 def _score_alone(nlp: Language, text: Text) -> Outcome:
     """The scored doc, or the error. RAISES (Exception): The fault is not the text's."""
-    with _error_handler(nlp, raise_error):
+    with _error_handler(nlp, nlp.pipeline, raise_error):
         try:
             return nlp(text)
         except Warning:
@@ -183,12 +183,13 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
 
 
 @contextmanager
-def _error_handler(nlp: Language, handler: Callable[..., Any]) -> Iterator[None]:
+def _error_handler(nlp: Language, pipeline: Iterable[Any], handler: Callable[..., Any]) -> Iterator[None]:
     """Give a pipeline and its components another error handler for a while."""
-    before = nlp.default_error_handler
-    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "get_error_handler")]
+    before, pipes = nlp.default_error_handler, [pipe for _, pipe in pipeline if hasattr(pipe, "get_error_handler")]
     handlers = [pipe.get_error_handler() for pipe in pipes]
-    nlp.set_error_handler(handler)
+    nlp.default_error_handler = handler
+    for pipe in pipes:
+        pipe.set_error_handler(handler)
     try:
         yield
     finally:
