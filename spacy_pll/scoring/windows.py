@@ -209,13 +209,14 @@ def _is_before(
     """Which pieces of white space belong to a target but stand before the run of targets that it begins: they are of
     the text before it. A space that is part of no token may stand there.
     """
-    end_before = np.zeros(len(targets) + 1, dtype=np.int64)  # where the token before each ends
-    for spans, first in zip(spans_of, tokens_of.starts.tolist()):
-        for token in spans[0].doc if spans else ():
-            end_before[first + token.i + 1] = token.idx + len(token)
-        end_before[first] = 0
     begins_run = targets & ~np.append(False, targets[:-1])
     begins_run[tokens_of.starts[tokens_of.lengths > 0]] = True
+    end_before = np.zeros(len(targets), dtype=np.int64)  # where the token before a run ends; 0 where a doc begins
+    for place in np.flatnonzero(begins_run & (tokens_of.within > 0)).tolist():
+        d = tokens_of.owner[place]
+        for span in spans_of[d][:1]:
+            token = span.doc[int(place - tokens_of.starts[d]) - 1]
+            end_before[place] = token.idx + len(token)
     first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
     is_before: BoolArray = (pieces.untrimmed < end_before[first_of_run[pieces.token]]) & (pieces.start == pieces.end)
     return is_before
