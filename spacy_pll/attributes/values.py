@@ -32,6 +32,15 @@ def sum_tokens(tokens: Doc | Span, name: str, pieces: str) -> Any:
     return None if total == 0 and name != pieces and sum_tokens(tokens, pieces, pieces) == 0 else total
 
 
+def sums_by_token(doc: Doc, name: str, pieces: str) -> list[Any]:
+    """What `sum_tokens` gives for each token as a span, from one reading of the doc."""
+    places = [(token.idx, token.idx + len(token)) for token in doc]
+    is_whole = all(key(name, start) in doc.user_data for start, _ in places)  # no token was split
+    values = stored_values(doc[0], doc[-1], name) if places else []
+    sums = [_sum(values[start:end]) if is_whole else 0 for start, end in places]
+    return [sum_tokens(doc[i : i + 1], name, pieces) if total == 0 else total for i, total in enumerate(sums)]
+
+
 def token_value(token: Token, name: str, combine: str = "sum") -> Any:
     """The value of a token attribute, for a merged token made from those of its parts; None if it was not scored.
 

@@ -5,8 +5,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 
+from ..attributes.values import sum_tokens, sums_by_token
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
@@ -14,7 +15,7 @@ from ..stream.workers import score_docs
 from ..texts import plain_texts, warn_of_path
 from ..visualize.text import Table, format_cell, text_table, visible_text
 from .dataframe import to_dataframe, typed_frame
-from .rows import TextRows, token_spans
+from .rows import TextRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,13 +69,16 @@ class Scores(Sequence[TextScore]):
     def __getitem__(self, index: int | slice) -> "TextScore | Scores":
         if isinstance(index, slice):
             return Scores(self.docs[index], self._rows)
-        doc = self.docs[index]
-        tokens = tuple(TokenScore(token.text, token.start_char, *self._scores(token)) for token in token_spans(doc))
-        return TextScore(doc.text, *self._scores(doc), doc._.get(self._names.perplexity), tokens)
+        doc, pieces = self.docs[index], self._names.pieces
+        read = [*self._names.metrics.values(), pieces]
+        by_token = zip(*(sums_by_token(doc, name, pieces) for name in read))
+        tokens = (TokenScore(token.text, token.idx, *self._scores(sums)) for token, sums in zip(doc, by_token))
+        of_text = self._scores([sum_tokens(doc, name, pieces) for name in read])
+        return TextScore(doc.text, *of_text, doc._.get(self._names.perplexity), tuple(tokens))
 
-    def _scores(self, tokens: Doc | Span) -> tuple[float | None, dict[str, float | None], int]:
-        scores = {metric: tokens._.get(name) for metric, name in self._names.metrics.items()}
-        return next(iter(scores.values())), scores, tokens._.get(self._names.pieces) or 0
+    def _scores(self, sums: Sequence[Any]) -> tuple[float | None, dict[str, float | None], int]:
+        *scores, pieces = sums
+        return scores[0], dict(zip(self._names.metrics, scores)), pieces or 0
 
     def __repr__(self) -> str:
         table: Table = [("text", *self._rows.types)]

@@ -13,6 +13,7 @@ from spacy_pll import to_dataframe
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.piece_record import read_record
 from spacy_pll.attributes.registration import install
+from spacy_pll.attributes.values import sums_by_token
 
 from ..conftest import SENTENCES
 
@@ -136,6 +137,27 @@ def test_parts_are_refused_and_sums_are_right(make_nlp):
     for token, value in zip(doc[1:3], (-1.0, -2.0)):
         token._.pll = value
     assert [token._.pll for token in doc[:3]] == [rest[0], -1.0, -2.0]
+
+
+def test_one_reading_of_all_tokens_finds_what_each_has(doc):
+    def found():
+        return [sums_by_token(doc, name, "x_pieces") for name in NAMES]
+
+    def expected():
+        return [[doc[i : i + 1]._.get(name) for i in range(len(doc))] for name in NAMES]
+
+    assert found() == expected()
+    merge(doc, (0, 4), (6, 8))
+    assert found() == expected()
+    doc[1]._.x = None
+    doc[2]._.x_original = 0.0
+    assert found() == expected()
+    split(doc, 0, doc[0].text[:3], doc[0].text[3:])
+    with pytest.raises(ValueError, match="is a part of a token that was split after it was scored"):
+        found()
+    empty = Doc(doc.vocab)
+    assert sums_by_token(empty, "x", "x_pieces") == []
+    assert sums_by_token(Doc(doc.vocab, ["a", "b"]), "x", "x_pieces") == [None, None]
 
 
 def test_a_record_of_something_else_is_left_alone(make_nlp):
