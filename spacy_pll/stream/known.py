@@ -2,6 +2,7 @@
 kept in parts beside its output, from which the next run goes on.
 """
 
+import gc
 import json
 import math
 import os
@@ -108,7 +109,10 @@ class KeptScores:
 
     @contextmanager
     def until_done(self) -> Iterator[None]:
-        """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more."""
+        """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more. For the
+        garbage collector see `ResumableOutput.kept`.
+        """
+        gc.freeze()
         try:
             yield
         except RunComplete:
@@ -119,6 +123,8 @@ class KeptScores:
             with self._parts.kept(self._n, self._unit):
                 self._write(self._parts)
                 raise
+        finally:
+            gc.unfreeze()
         if self._parts and self._outputs:
             self._parts.finish()
         elif self._parts:

@@ -8,6 +8,7 @@ what was done:
   manifest, so what remains at any moment is such a chain, or nothing.
 """
 
+import gc
 import json
 import os
 import re
@@ -204,7 +205,12 @@ class ResumableOutput:
 
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
-        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""
+        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept.
+
+        Python's garbage collector leaves alone what is there before it. Every 10,000 texts or so, it would look through
+        all of PyTorch, which is a tenth of the time of a short text.
+        """
+        gc.freeze()
         try:
             yield
         except BaseException as error:
@@ -214,6 +220,8 @@ class ResumableOutput:
             note += " `resume=True`."
             vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
             raise
+        finally:
+            gc.unfreeze()
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""

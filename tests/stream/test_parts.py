@@ -1,9 +1,12 @@
+import gc
 import json
+from contextlib import suppress
 
 import pytest
 
 from spacy_pll.compression import COMPRESSED, open_file
 from spacy_pll.errors import ResumeError
+from spacy_pll.stream.known import KeptScores
 from spacy_pll.stream.parts import ResumableOutput
 
 TEXTS = {1: "aaaa", 2: "bbbb", 3: "cccc"}  # the fingerprints of the input after so many
@@ -98,6 +101,17 @@ def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_
     (folder / "manifest.json").unlink()
     assert ResumableOutput(output, resume=True).begin(MANIFEST) == 0
     assert json.loads((folder / "manifest.json").read_text()) == MANIFEST
+
+
+@pytest.mark.parametrize("kind", [KeptScores, ResumableOutput])
+def test_the_garbage_collector_leaves_alone_what_a_run_finds_while_it_goes_on(output, kind):
+    run = kind(output)
+    for error in (None, KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), run.kept(1) if isinstance(run, ResumableOutput) else run.until_done():
+            assert gc.get_freeze_count() > 1000
+            if error:
+                raise error
+        assert gc.get_freeze_count() == 0
 
 
 def test_existing_results_are_kept_unless_forced(output):
