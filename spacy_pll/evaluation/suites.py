@@ -182,18 +182,19 @@ def score_texts(
             check_suite(get_scorer(one_nlp, component), suite)
     whole: list[Part | None] = [] if suite.by_piece else [None]
     asked = [[(a, b) for a, b in one.parts or ()] or whole for one in suite.texts]
+    places = [one.place for one in suite.texts]
     parts = dict[Placed, dict[Part | None, None]]()  # of each distinct text in its place, each once
-    for one, of_text in zip(suite.texts, asked):
-        parts.setdefault(one.place, {}).update(dict.fromkeys(of_text))
+    for place, of_text in zip(places, asked):
+        parts.setdefault(place, {}).update(dict.fromkeys(of_text))
     kept = kept or KeptScores()
-    kept.begin([(name, place, [*of_place]) for name in pipelines for place, of_place in parts.items()])
+    kept.begin((name, place, [*of_place]) for name in pipelines for place, of_place in parts.items())
     scores, columns = dict[str, PartScores](), dict[str, str]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
         names = get_scorer(one_nlp, component).names
         of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts))
         found = {place: dict(zip(parts[place] or count(), sums)) for place, sums in of_scorer}
-        places = [found[one.place] for one in suite.texts]
-        sums_of = [[sums[part] for part in of_text or sums] for sums, of_text in zip(places, asked)]
+        of_texts = ((found[place], of_text) for place, of_text in zip(places, asked))
+        sums_of = [[sums[part] for part in of_text or sums] for sums, of_text in of_texts]
         for i, label in enumerate(labels_of(name, names.metrics)):
             scores[label] = [[_part_score(sums, i) for sums in of_text] for of_text in sums_of]
         columns |= names.metrics if not name else {}

@@ -90,8 +90,8 @@ class TextRows:
         return columns(self.names, self.settings, "texts")
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        scores = {name: doc._.get(name) for name in columns(self.names, self.settings, "texts")}
-        yield {self.column: doc.text, **fields, **scores}
+        get, of_text = doc._.get, columns(self.names, self.settings, "texts")
+        yield {self.column: doc.text, **fields, **{name: get(name) for name in of_text}}
 
 
 @dataclass(frozen=True)
