@@ -105,7 +105,7 @@ def score_to_file(
         records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
-            while part := _next_part(texts, parts.done):
+            while part := _next_part(texts, parts.done, rows.names.pieces):
                 parts.write(output.encode(part), len(part), part[-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
                 what = "some of its texts are not the same as at first"
@@ -158,20 +158,24 @@ def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields:
     }
 
 
-def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[ScoredText]:
+def _next_part(texts: Iterator[ScoredText], n_done: int, pieces: str) -> list[ScoredText]:
     """The next texts, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
 
     n_done (int): The number of texts in the parts before.
+    pieces (str): The attribute with the number of wordpieces.
     """
-    part, n_pieces, end = list[ScoredText](), 0, time.monotonic() + SECONDS_PER_PART
+    part, n_counted, n_pieces, end = list[ScoredText](), 0, 0, time.monotonic() + SECONDS_PER_PART
     for text in texts:
         part.append(text)
-        n_pieces += text.pieces
-        is_enough = len(part) >= min(n_done, TEXTS_PER_PART) or n_pieces >= PIECES_PER_PART
-        if text.ends_batch and (is_enough or time.monotonic() >= end):
-            break
+        if text.ends_batch:
+            if len(part) >= min(n_done, TEXTS_PER_PART) or time.monotonic() >= end:
+                break
+            n_pieces += sum(one.doc._.get(pieces) or 0 for one in part[n_counted:])
+            n_counted = len(part)
+            if n_pieces >= PIECES_PER_PART:
+                break
     return part
 
 

@@ -28,7 +28,6 @@ class ScoredText(NamedTuple):
     number: int  # of the text in the input, from 0
     doc: Doc
     fields: dict[str, Any]  # its other columns
-    pieces: int  # scored wordpieces
     fingerprint: str = ""  # of the input up to this text: see `Input.records`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
 
@@ -88,9 +87,9 @@ class Scoring:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                pieces = outcome._.get(scorer.names.pieces) or 0
-                forecast.add(pieces, ends_batch)
-                yield ScoredText(number - 1, outcome, fields, pieces, record.fingerprint, ends_batch)
+                if forecast.left:  # or all is said
+                    forecast.add(outcome._.get(scorer.names.pieces) or 0, ends_batch)
+                yield ScoredText(number - 1, outcome, fields, record.fingerprint, ends_batch)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(

@@ -48,7 +48,7 @@ def scored():
         for token, score in zip(doc, scores):
             token._.pll = token._.pll_word_l2r = float(score)
             token._.pll_pieces = 1
-        out.append(ScoredText(number, doc, fields, len(scores)))
+        out.append(ScoredText(number, doc, fields))
     return out
 
 
@@ -86,7 +86,7 @@ def test_any_text_in_a_table_is_read_back(table, text, other, name):
     rows, vocab = TextRows("text", NAMES), Vocab()
     texts = [text, other, text + "\r\n", "\r" + other]
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
-    scored = [ScoredText(i, doc, {name: other}, 0) for i, doc in enumerate(docs)]
+    scored = [ScoredText(i, doc, {name: other}) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
     read = READERS[".csv"](io.BytesIO(data), "out", ReadOptions(delimiter=table.delimiter, na_as_text=True))
     assert [(record.text, record.fields[name]) for record in read] == [(text, other) for text in texts]

@@ -154,7 +154,7 @@ def scored():
         docs.append(doc)
 
     def make(fields):
-        return [ScoredText(n, doc, own, len(doc)) for n, (doc, own) in enumerate(zip(docs, fields))]
+        return [ScoredText(n, doc, own) for n, (doc, own) in enumerate(zip(docs, fields))]
 
     return make
 
