@@ -109,10 +109,8 @@ class KeptScores:
 
     @contextmanager
     def until_done(self) -> Iterator[None]:
-        """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more. For the
-        garbage collector see `ResumableOutput.kept`.
-        """
-        gc.freeze()
+        """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more."""
+        gc.freeze()  # see `ResumableOutput.kept`
         try:
             yield
         except RunComplete:

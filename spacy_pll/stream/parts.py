@@ -205,10 +205,8 @@ class ResumableOutput:
 
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
-        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept.
-
-        Python's garbage collector leaves alone what is there before it. Every 10,000 texts or so, it would look through
-        all of PyTorch, which is a tenth of the time of a short text.
+        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept. Python's
+        garbage collector leaves alone what is there: it would look through all of PyTorch every 10,000 texts or so.
         """
         gc.freeze()
         try:

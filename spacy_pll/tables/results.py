@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc
 
-from ..attributes.values import sum_tokens, sums_by_token
+from ..attributes.values import sums_by_token
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
@@ -71,12 +71,12 @@ class Scores(Sequence[TextScore]):
             return Scores(self.docs[index], self._rows)
         doc, pieces = self.docs[index], self._names.pieces
         read = [*self._names.metrics.values(), pieces]
-        by_token = zip(*(sums_by_token(doc, name, pieces) for name in read))
-        tokens = (TokenScore(token.text, token.idx, *self._scores(sums)) for token, sums in zip(doc, by_token))
-        of_text = self._scores([sum_tokens(doc, name, pieces) for name in read])
+        sums = zip(*(sums_by_token(doc, name, pieces) for name in read))
+        tokens = (TokenScore(token.text, token.idx, *self._scores(own)) for token, own in zip(doc, sums))
+        of_text = self._scores(map(doc._.get, read))
         return TextScore(doc.text, *of_text, doc._.get(self._names.perplexity), tuple(tokens))
 
-    def _scores(self, sums: Sequence[Any]) -> tuple[float | None, dict[str, float | None], int]:
+    def _scores(self, sums: Iterable[Any]) -> tuple[float | None, dict[str, float | None], int]:
         *scores, pieces = sums
         return scores[0], dict(zip(self._names.metrics, scores)), pieces or 0
 
