@@ -1,7 +1,7 @@
 """What a GPU does: texts per second, from strings to attributes, beside the bare encoder and minicons.
 
     python benchmarks/gpu.py --gpu [--data FOLDER] [--size bert-base] [--tokenizer NAME] [--seconds 2]
-        [--sentences 67000] [--lines 4000] [--paragraphs 400]
+        [--sentences 67000] [--lines 4000] [--paragraphs 400] [--no-model]
 
 First, what a new process has on sentences of BLiMP that it has not seen. Then exact scores and those with `mask_margin`
 0, in float32, TF32 and bfloat16, on sentences of BLiMP, lines of 33 pieces and paragraphs of 260; then sentences of
@@ -15,6 +15,9 @@ time is that of planning the passes of these texts, tokenizing included. nvidia-
 which share of the time the GPU was busy. The weights are random; the time does not depend on them. Loading is not
 counted. minicons takes the best of three batch sizes. At last, scores under the built-in model are compared with those
 on the CPU, in each precision. Without `--gpu`, the CPU is measured, in float32 alone.
+
+With `--no-model`, there are no forward passes, and only the ways of sentences of BLiMP are compared, by the time of the
+processor: what the host does. Set TOKENIZERS_PARALLELISM=false for one thread, and some ten `--seconds`.
 """
 
 import gc
@@ -37,6 +40,7 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 import spacy
 import torch
 import typer.testing
+from linear import zeros
 from models import SIZES, TOKENIZERS, save_random
 from one_pass import cut
 from spacy.language import Language
@@ -47,6 +51,7 @@ from transformers import AutoTokenizer
 import spacy_pll
 from spacy_pll.cli import app
 from spacy_pll.component import get_scorer
+from spacy_pll.language_model.log_probs import TargetLogProbs
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import Predictor, WorkDone, batches_of
 
@@ -208,11 +213,11 @@ def measure_ways(folder: Path, name: str, texts: list[str], on_gpu: bool, precis
         "pll pairs": by_pairs,
     }
     few, some = texts[:SAMPLE], evenly(texts, most * SAMPLE / seconds(lambda: score(nlp, texts[:SAMPLE])))
-    rates = {}
+    rates, clock = {}, time.process_time if TargetLogProbs.__call__ is zeros else time.perf_counter
     for way, run in ways.items():
         run(few)
-        start = seconds(lambda: run(few))  # noqa: B023
-        rates[way] = (len(some) - len(few)) / (seconds(lambda: run(some)) - start)  # noqa: B023
+        start = seconds(lambda: run(few), clock)  # noqa: B023
+        rates[way] = (len(some) - len(few)) / (seconds(lambda: run(some), clock) - start)  # noqa: B023
     shown = "; ".join(f"{way} {rate:,.0f} texts/s ({rate / rates['nlp.pipe']:.0%})" for way, rate in rates.items())
     print(f"BLiMP, {name}, {precision}, {len(some):,} texts: {shown}", flush=True)
 
@@ -251,6 +256,7 @@ def main():
     parser.add_argument("--sentences", type=int, default=67_000, help="At most; so are the other two")
     parser.add_argument("--lines", type=int, default=4000)
     parser.add_argument("--paragraphs", type=int, default=400)
+    parser.add_argument("--no-model", action="store_true", help="The time of the host in each way, without passes")
     args = parser.parse_args()
     device = "cuda" if args.gpu else "cpu"
     name = torch.cuda.get_device_name() if args.gpu else processor()
@@ -266,6 +272,11 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / args.size
         save_random(args.size, source, folder)
+        if args.no_model:
+            TargetLogProbs.__call__ = zeros  # type: ignore[method-assign]
+            for margin in MARGINS:
+                measure_ways(folder, margin, texts["BLiMP"], args.gpu, precisions[0], args.seconds)
+            return
         measure_first(folder, texts["BLiMP"], precisions[-1])
         for precision, (kind, of_kind), margin in itertools.product(precisions, texts.items(), MARGINS):
             measure(folder, kind, margin, of_kind, args.gpu, precision, args.seconds)
