@@ -2,7 +2,6 @@
 kept in parts beside its output, from which the next run goes on.
 """
 
-import gc
 import json
 import math
 import os
@@ -28,7 +27,7 @@ from ..progress import progress_bar
 from ..span_getters import TEXT_SPAN, named_spans
 from ..texts import Text
 from .contexts import Part, Placed, placed
-from .parts import ResumableOutput
+from .parts import ResumableOutput, frozen_objects
 from .workers import AS_USUAL, Work, score_batches
 
 SECONDS_PER_PART = 5
@@ -110,9 +109,9 @@ class KeptScores:
     @contextmanager
     def until_done(self) -> Iterator[None]:
         """If the run stops in this context, the error says what is kept. Otherwise nothing is needed any more."""
-        gc.freeze()  # see `ResumableOutput.kept`
         try:
-            yield
+            with frozen_objects():
+                yield
         except RunComplete:
             raise
         except BaseException:
@@ -121,8 +120,6 @@ class KeptScores:
             with self._parts.kept(self._n, self._unit):
                 self._write(self._parts)
                 raise
-        finally:
-            gc.unfreeze()
         if self._parts and self._outputs:
             self._parts.finish()
         elif self._parts:

@@ -42,6 +42,21 @@ MAX_NAMED = 5  # how many differences between two runs an error names
 SHOWN_CHARACTERS = 100  # of a value in it
 
 
+@contextmanager
+def frozen_objects() -> Iterator[None]:
+    """The garbage collector leaves alone what is there. Every 10,000 texts or so, it would look through all of PyTorch,
+    which is a tenth of the time of a short text on a GPU. If a program has done this already, it stays so.
+    """
+    is_ours = gc.get_freeze_count() == 0
+    if is_ours:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if is_ours:
+            gc.unfreeze()
+
+
 class ResumableOutput:
     """The parts of one output file, in the folder OUTPUT.parts until they are joined to OUTPUT.
 
@@ -205,12 +220,10 @@ class ResumableOutput:
 
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
-        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept. Python's
-        garbage collector leaves alone what is there: it would look through all of PyTorch every 10,000 texts or so.
-        """
-        gc.freeze()
+        """If the run stops in this context, for whatever reason, the error gets a note that says what is kept."""
         try:
-            yield
+            with frozen_objects():
+                yield
         except BaseException as error:
             note = f"The scores of {self.done:,} of {total:,} {unit} are kept in {self.folder}. Go on with"
             if self.complete:
@@ -218,8 +231,6 @@ class ResumableOutput:
             note += " `resume=True`."
             vars(error).setdefault("__notes__", []).append(note)  # the `add_note` of Python 3.11
             raise
-        finally:
-            gc.unfreeze()
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
