@@ -254,7 +254,7 @@ def _block(settings: PipelineSettings) -> dict[str, Any]:
     name = block["name"] = None if block.get("name") in BUILTIN_NAMES else block.get("name")
     has = {**block, "precision": "bfloat16"} if block.get("mixed_precision") else block
     for key in ("revision", "precision"):
-        if (given := getattr(settings, key)) and has.get(key, given) != given:
+        if (given := getattr(settings, key)) and (has.get(key) or given) != given:
             raise PLLError(f"`{key}` is {given!r}, and the block of the model has {has[key]!r}.", f"Leave out `{key}`.")
         block |= {key: given} if given else {}
     architecture = block.get("@architectures")

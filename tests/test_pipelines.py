@@ -314,6 +314,18 @@ def test_all_settings_are_given():
     assert {*GIVEN} | NOT_GIVEN == {*SETTINGS, *ONLY_OF_BLOCK}
 
 
+@pytest.mark.filterwarnings("ignore:bfloat16")
+def test_the_block_of_a_pipeline_is_a_model(model_folder):
+    """What it leaves open may be given beside it."""
+    nlp = make_pipeline(str(model_folder("bert")))
+    block = nlp.config["components"]["pll"]["model"]
+    assert block["precision"] is None
+    for given in ("float32", "bfloat16"):
+        assert make_pipeline(block, precision=given).get_pipe("pll").model.precision == given
+    with pytest.raises(ValueError, match="`precision` is 'float32', and the block of the model has 'bfloat16'"):
+        make_pipeline({**block, "mixed_precision": True}, precision="float32")
+
+
 @pytest.fixture(autouse=True)
 def same_threads():
     before = torch.get_num_threads()
