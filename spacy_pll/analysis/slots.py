@@ -354,20 +354,19 @@ class Slots:
 
         RAISES (ValueError): One is not finite.
         """
-        candidates_of, rows_of = Groups.of([one.pieces for one in spelled]), Groups.of([one.rows for one in spelled])
-        row, owner = (
-            np.concatenate([getattr(one, name) + first for one, first in zip(spelled, groups.starts)])
-            for name, groups in (("row", rows_of), ("owner", candidates_of))
-        )
-        piece = np.concatenate([one.piece for one in spelled])
-        wanted, sums = np.bincount(piece) > 0, np.zeros(len(candidates_of.owner))
-        column = np.cumsum(wanted) - 1
+        # Slots with the same candidates share these arrays, which may be long.
+        wanted = np.bincount(np.concatenate([*{id(one.piece): one.piece for one in spelled}.values()])) > 0
+        column, starts = np.cumsum(wanted) - 1, Groups.of([one.rows for one in spelled]).starts
         asked = [(spelling.sides[side], n, begun) for spelling in spelled for side, n, begun in spelling.rows]
+        found: list[FloatArray] = [np.zeros(len(one.pieces)) for one in spelled]
         for first, log_probs in self.answers(asked, np.flatnonzero(wanted)):
-            own = slice(*np.searchsorted(row, [first, first + log_probs.shape[1]]))
-            np.add.at(sums, owner[own], log_probs[column[piece[own]], row[own] - first])
-        self.predictor.check_finite(sums)
-        return [sums[own] for own in candidates_of]
+            for one, sums, start in zip(spelled, found, (starts - first).tolist()):
+                own = slice(*np.searchsorted(one.row, [-start, log_probs.shape[1] - start]))
+                if own.start < own.stop:
+                    said = log_probs[column[one.piece[own]], one.row[own] + start]
+                    sums += np.bincount(one.owner[own], said, len(sums))
+        self.predictor.check_finite(np.concatenate(found))
+        return found
 
     def answers(self, asked: Sequence[tuple[Sides, int, Pieces]], ids: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """The log-probabilities of ids as the next piece, in batches of bounded size: the number of the first row, and
