@@ -269,7 +269,7 @@ def test_a_text_that_is_one_long_word_is_warned_of_unless_its_words_are_given(ma
     doc.spans["units"] = [doc[:]] if has_units else []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        nlp(doc)
+        list(nlp.pipe(["The traveler lost it.", doc]))
     assert any("wordpieces is one word" in str(one.message) for one in caught) is not has_units
 
 

@@ -179,6 +179,17 @@ def test_other_labels_of_a_suite_are_another_run(call):
     assert "cannot be resumed" in error
 
 
+def test_other_candidates_are_another_run(call):
+    """Whether they are for all texts, or in a column, which is not among those of the output."""
+    for name, options in (("v.txt", ["--vocabulary", "v.txt"]), ("gaps.jsonl", ["--candidate-column", "some"])):
+        for words in (["it", "cat"], ["it", "dog"]):
+            Path("v.txt").write_text("\n".join(words))
+            write_jsonl(Path("gaps.jsonl"), {"text": "She lost ___.", "some": words})
+            command = "slots", "gaps.jsonl", f"{name}.csv", *options
+            run(*command) if words[1] == "cat" else None
+        assert "cannot be resumed" in run(*command, "--resume", fails=True).unwrapped_stderr
+
+
 def test_log_frequencies_are_part_of_a_run(call, monkeypatch, model_folder):
     """They are written if wordfreq is there, which may change. Then rows with and without them were mixed."""
     pytest.importorskip("wordfreq")

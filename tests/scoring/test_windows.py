@@ -236,6 +236,16 @@ def test_only_wanted_tokens_are_scored_and_the_rest_is_context():
     assert len(context.word) == pieces[0].n and (context.scored == wanted[pieces[0].token]).all()
 
 
+@pytest.mark.parametrize(("architecture", "tokenizer"), [("roberta", "byte-level"), ("deberta-v2", "unigram")])
+def test_white_space_before_a_target_is_of_the_text_before_it(make_nlp, architecture, tokenizer):
+    """Some tokenizers have pieces of it, and one of them may lie at the first piece of the target."""
+    nlp = make_nlp(architecture, tokenizer, targets="wanted")
+    for before in ("", "  ", " \n ", "The   ", "The old   "):
+        doc = nlp.make_doc(f"{before}cats.")
+        doc.spans["wanted"] = [doc[-2:]]
+        assert [token._.pll_pieces for token in nlp(doc)] == [None] * (len(doc) - 2) + [3, 1], before
+
+
 def test_a_word_longer_than_the_window_is_scored_in_parts_with_a_warning():
     doc = Doc(nlp.vocab, words=["The", "re" * 45, "end"])
     with pytest.warns(UserWarning, match="token 1, '(re){25}', has more pieces than the model reads at once \\(18\\)"):
