@@ -140,6 +140,17 @@ def check_different(items: Sequence[Choice], unit: str) -> None:
     )
 
 
+def check_begun_alike(items: Sequence[Choice], unit: str) -> None:
+    """Warn if white space stands before some options of a choice alone. unit (str): What the choices are called."""
+    begun = ({(option.context + option.text)[:1].isspace() for option in choice.options} for choice in items)
+    if odd := [i for i, kinds in enumerate(begun) if len(kinds) > 1]:
+        warn_user(
+            f"{place_of(items, odd[0], unit)}: white space stands before one option, and not before another, as in "
+            f"{len(odd):,} of {len(items):,} {unit}. Models with byte-level BPE, such as RoBERTa, read other "
+            "wordpieces for the first word after a space. If that is not what you want to compare, remove it."
+        )
+
+
 @dataclass(frozen=True)
 class ChoiceScores:
     """Choices with their scores."""
@@ -339,6 +350,7 @@ class ChoiceSuite(Suite):
     def check(self, per_piece: bool) -> None:
         check_choices(self.choices)
         check_different(self.choices, self.unit)
+        check_begun_alike(self.choices, self.unit)
 
     def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         found = self.results({"": scores}, {}, per_piece).accuracies()

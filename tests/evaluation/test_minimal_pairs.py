@@ -82,6 +82,16 @@ def test_curves_over_checkpoints():
     assert len(scored(many, {"a": sides}, sides).plot_curves(["kind"]).axes[0].lines) == 2
 
 
+def test_white_space_before_one_sentence_alone_is_warned_of(make_nlp):
+    """Byte-level BPE has other pieces for the first word behind a space."""
+    nlp = make_nlp("roberta", metrics=["original"])
+    pairs = [("The cats.", "The traveler."), (" The cats.", " The traveler."), ("The cats.", "\tThe traveler.")]
+    minimal_pairs(nlp, pairs[:2])
+    with pytest.warns(UserWarning, match="^Pair 3: white space stands before one option, .* in 1 of 3 pairs"):
+        plain, both, odd = minimal_pairs(nlp, pairs).scores["original"]
+    assert plain[0] == odd[0] != both[0] and plain[1] != odd[1]
+
+
 def test_pairs_of_texts_are_scored(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
     found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])
