@@ -11,6 +11,7 @@ from spacy.util import minibatch
 from spacy_pll import make_pipeline
 from spacy_pll.language_model.base import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, pass_cost
 from spacy_pll.metrics import get_metric
+from spacy_pll.prediction import batches_of
 from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.plan import make_plans
 from spacy_pll.scoring.windows import Contexts, read_spans
@@ -79,7 +80,7 @@ def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin)
 
     for precision in ("float32", "tf32", "bfloat16"):
         cost = pass_cost("cuda", precision, layers, parameters)
-        n, ids = count(predictor.batches(docs, nlp.batch_size), cost)
+        n, ids = count(batches_of(docs, predictor.ends_of_batches(nlp.batch_size)), cost)
         n_small, ids_of_small = count(minibatch(docs, 1000), cost)
         more = f"{n_small:.1f} and {ids_of_small / ids - 1:.0%} more in batches of 1,000"  # pytest -s shows it
         print(f"{precision}: {n:.1f} passes for 1,000 sentences, which cost {ids:,.0f} ids; {more}")
