@@ -95,7 +95,7 @@ def check_records(path: str, column: str, vocab: Vocab | None = None, **options:
 def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
     """The files that `read_records` reads: the path itself, or the files of a folder and its subfolders.
 
-    Hidden files are not read. Files of other formats are named in a warning.
+    Hidden files are not read. Files of other formats, and links to folders, are named in a warning.
 
     formats (Optional[Collection[str]]): The formats to read. None is all that there are.
     beside (Sequence[str]): Those of them that describe others, as manifests do, where a folder has others.
@@ -109,9 +109,9 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
     found = files = [root]
     if root.is_dir():
         # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
-        names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file())
+        names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file() or file.is_symlink())
         found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
-        files = [file for file in found if format_of(file) in formats]
+        files = [file for file in found if format_of(file) in formats and not file.is_dir()]
         for ending in beside:
             files = [file for file in files if format_of(file) != ending] or files
         if not files:
@@ -119,7 +119,8 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
     for name in map(str, files):
         if name.encode("utf8", "replace").decode("utf8") != name:
             raise InputError(f"The name of the file {name!r} is not UTF-8. Rename it.")  # no output could hold it
-    if others := [repr(str(file.relative_to(root))) for file in found if file not in files]:
+    others = [f"{str(file.relative_to(root))!r}{' (a link)' * file.is_dir()}" for file in found if file not in files]
+    if others:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
         warnings.warn(f"{count} of other formats in {path!r} will not be read: {named}.", stacklevel=1)

@@ -186,6 +186,12 @@ def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path
         (tmp_path / name).touch()
     with pytest.warns(UserWarning, match="4 files of other formats in .*: 'notes.md', 'sub/y.pdf', 'x.doc', ...\\.$"):
         list_files(str(tmp_path))
+    with pytest.warns(UserWarning, match="will not be read: 'link' .a link., 'notes.md', 'sub/y.pdf', ...\\.$"):
+        (tmp_path / "link").symlink_to(tmp_path / "sub")
+        list_files(str(tmp_path))
+    (tmp_path / "sub" / "gone.txt").symlink_to("nowhere")
+    with pytest.warns(UserWarning), pytest.raises(FileNotFoundError, match="gone.txt"):
+        list(read_records(str(tmp_path)))
     # A hidden folder that is itself the input is read.
     assert list_files(str(tmp_path / ".ipynb_checkpoints")) == [tmp_path / ".ipynb_checkpoints" / "a.txt"]
 
