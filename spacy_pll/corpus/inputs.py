@@ -25,7 +25,7 @@ from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .columns import InputColumns
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Missing, Record, RowError, get_text
+from .records import STANDARD_STREAM, FileOptions, Missing, Nested, Record, RowError, get_text
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ class Input(FileOptions):
         return record._replace(sides=between(before, record.text, after, self.separator)[1:])
 
     def _beside(self, record: Record, setting: str) -> str:
-        column = getattr(self, setting)
-        if column is None or isinstance(record.fields.get(column), Missing):
-            return ""  # nothing stands there
-        row = {self.column: record.text, **record.fields}
+        if (column := getattr(self, setting)) is None:
+            return ""
+        row = Nested({self.column: record.text, **record.fields})
         # Parquet files give Arrow's scalars.
-        row = {name: value.as_py() if hasattr(value, "as_py") else value for name, value in row.items()}
-        return get_text(row, record.location, column, f"`{setting}`")
+        row |= {name: value.as_py() for name, value in record.fields.items() if hasattr(value, "as_py")}
+        is_empty = column in row and (row[column] is None or isinstance(row[column], Missing))
+        return "" if is_empty else get_text(row, record.location, column, f"`{setting}`")
 
     @contextmanager
     def as_file(self) -> Iterator["Input"]:

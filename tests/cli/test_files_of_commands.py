@@ -4,6 +4,8 @@ import csv
 import json
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spacy_pll.cli import LazyCommands
@@ -149,18 +151,31 @@ def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
 
 
 def test_a_context_without_a_text_is_skipped_on_request(tmp_path, model):
-    (tmp_path / "a.jsonl").write_text('{"text": "cup", "c": null}\n{"text": "cup", "c": "The"}\n')
+    (tmp_path / "a.jsonl").write_text('{"text": "cup", "c": 3}\n{"text": "cup", "c": "The"}\n')
     how = ("--table", "words", "--no-log-frequency", "--context-column", "c", *model)
     error = run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", *how, fails=True).unwrapped_stderr
-    assert "line 1: 'c' must be text. It is None. To leave its scores out, give --skip-errors." in error
+    assert "line 1: 'c' must be text. It is 3. To leave its scores out, give --skip-errors." in error
     with pytest.warns(UserWarning, match="1 of 2 texts could not be scored"):
         run("score", tmp_path / "a.jsonl", tmp_path / "o.jsonl", "--skip-errors", *how)
     rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert [row["pll_word_l2r"] is None for row in rows] == [True, False]
-    (tmp_path / "a.csv").write_text("text,c\ncup,NA\ncup,\n")  # nothing stands before the text
-    run("score", tmp_path / "a.csv", tmp_path / "o.jsonl", "--force", *how)
-    first, second = ({**json.loads(row), "doc": 0, "c": ""} for row in (tmp_path / "o.jsonl").read_text().splitlines())
-    assert first == second
+
+
+def test_where_nothing_stands_before_a_text(tmp_path, model):
+    how, scores = ("--table", "words", "--no-log-frequency", "--force", *model), dict[str, list[float]]()
+    (tmp_path / "a.csv").write_text("text,c\ncup,NA\ncup,\ncup,The\n")
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "cup", "c": {"b": null}}\n{"text": "cup", "c": {"b": ""}}\n{"text": "cup", "c": {"b": "The"}}\n'
+    )
+    pq.write_table(pa.table({"text": ["cup"] * 3, "c": pa.array([None, "", "The"])}), tmp_path / "a.parquet")
+    for name, column in (("a.csv", "c"), ("a.jsonl", "c.b"), ("a.parquet", "c")):
+        for out in ("o.jsonl", "o.parquet"):
+            run("score", tmp_path / name, tmp_path / out, "--context-column", column, *how)
+        rows = [json.loads(row) for row in (tmp_path / "o.jsonl").read_text().splitlines()]
+        assert rows[0]["pll_word_l2r"] == rows[1]["pll_word_l2r"] != rows[2]["pll_word_l2r"]
+        read = pq.read_table(tmp_path / "o.parquet")
+        scores[name] = read["pll_word_l2r"].to_pylist()
+        assert scores[name] == [row["pll_word_l2r"] for row in rows] == scores["a.csv"]
 
 
 def test_what_stands_between_context_and_text(tmp_path, model):
