@@ -18,7 +18,7 @@ from wasabi import table
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
-from ..corpus.records import STANDARD_STREAM, warn_of_missing
+from ..corpus.records import STANDARD_STREAM, Nested, warn_of_missing
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import PER, Perplexity, perplexity, window_perplexities
 from ..files import check_output, files_digest, write_json
@@ -146,8 +146,8 @@ def _windows(
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
     found = window_perplexities(nlp, [str(one.text) for _, one in records], n_words, kept=kept, **work)
-    rows = [
-        {"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value}
+    rows: list[dict[str, Any]] = [
+        Nested({"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value})
         for (number, record), of_text in zip(records, found)
         for i, (text, value) in enumerate(of_text)
     ]

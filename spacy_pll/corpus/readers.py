@@ -61,7 +61,8 @@ def read_records(
         with open_file(file) as stream:
             for record in READERS[ending](stream, str(file) if is_folder else path, how):
                 if is_folder:  # a field `file` that the record already has is kept
-                    record = record._replace(fields={"file": str(file.relative_to(path)), **record.fields})
+                    fields = Nested({"file": str(file.relative_to(path)), **record.fields})
+                    record = record._replace(fields=fields)
                 yield record
 
 

@@ -168,6 +168,10 @@ def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
     assert next(line.split() for line in said.splitlines() if line.startswith("ann")) == ["ann", "5", *figures]
     assert next(line.split()[:2] for line in said.splitlines() if line.startswith("bob")) == ["bob", "1"]
     assert sum(line[:1].isdigit() for line in run(*command).stdout.splitlines()) == 3
+    inside = write_jsonl(tmp_path / "in" / "t.jsonl", *({"of": {"who": who}, "text": text} for who, text in texts))
+    for source in (inside, inside.parent):
+        groups = run("ppl", source, *command[2:], "--by", "of.who").stdout.split()
+        assert groups[groups.index("ann") :] == said.split()[said.split().index("ann") :]
     for more, message in [
         (("--by", "none"), "there is no column 'none'. The columns are: 'who'"),
         (("-o", "o.json"), "The output must end in .csv"),
