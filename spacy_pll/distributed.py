@@ -3,7 +3,7 @@
 Ray reads and writes the texts, and gives the workers their work. If a worker dies, Ray repeats its unfinished work.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from types import GenericAlias
 from typing import Any
@@ -64,10 +64,7 @@ def annotate(
     if not 0 <= gpus_per_worker <= 1:
         raise ValueError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
     if isinstance(nlp, Language):
-        names = dataset.columns() or []
-        if column not in names:
-            raise no_column("The dataset", column, names, "Name the column of texts with `column`.")
-        check_columns(names, added_columns(get_scorer(nlp, component)), "The dataset")
+        _check_columns(dataset.columns() or [], column, get_scorer(nlp, component))
         nlp = serialize_pipeline(nlp)
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
     # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
@@ -82,6 +79,13 @@ def annotate(
         compute=ray.data.ActorPoolStrategy(size=workers),
         num_gpus=gpus_per_worker or None,
     )
+
+
+def _check_columns(names: Collection[str], column: str, scorer: PLLScorer) -> None:
+    """RAISES (ValueError): The column of texts is missing, or another one would be there twice."""
+    if column not in names:
+        raise no_column("The dataset", column, names, "Name the column of texts with `column`.")
+    check_columns(names, added_columns(scorer), "The dataset")
 
 
 def added_columns(scorer: PLLScorer) -> dict[str, Any]:
@@ -121,6 +125,7 @@ class Worker:
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 
     def __call__(self, batch: pa.Table) -> pa.Table:
+        _check_columns(batch.column_names, self.column, self.scorer)
         texts = batch[self.column].to_pylist()
         rows = [self._row(outcome) for outcome, _ in score_each(self.nlp, texts, BATCH_SIZE)]
         for name, type_ in added_columns(self.scorer).items():

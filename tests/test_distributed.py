@@ -149,6 +149,13 @@ def test_settings_that_are_not_legal(make_nlp):
         annotate(dataset, make_nlp("bert"), component="none")
     with pytest.raises(ValueError, match="The dataset already has a column 'error'"):
         annotate(dataset, make_nlp("bert"))
+    # Where a function makes the pipeline, only a worker knows what it would add.
+    for columns, message in (
+        ({"text": ["A word."], "pppl": [3.0]}, "a column 'pppl'"),
+        ({"a": [1]}, "no column 'text'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Worker(lambda: make_nlp("bert"), "text")(pa.table(columns))
 
 
 FRESH_WORKER = """
