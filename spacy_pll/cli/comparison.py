@@ -27,7 +27,7 @@ from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import BatchSize, Force, Plot, Processes, one_of, options_from
-from .terminal import check_picture, check_table, draw, replaceable, save, say
+from .terminal import check_parquet, check_picture, check_table, draw, replaceable, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
@@ -115,7 +115,8 @@ class Evaluation:
         loaded = load_scorers(self.scorers, self.revisions, settings, lambda scorer: check_suite(scorer, suite))
         if self.items:
             one_alone = len(loaded) == 1
-            check_rows(suite, {"" if one_alone else name: names for name, names in loaded.attributes.items()})
+            names_of = {"" if one_alone else name: names for name, names in loaded.attributes.items()}
+            check_parquet(self.items, check_rows(suite, names_of))
         how: dict[str, Any] = {"per_piece": self.per_piece}
         how |= {"ties": self.ties} if isinstance(suite, ChoiceSuite) else {}
         of_items = {"by": list(self.by), **how, "items": digest_of(self._known_of(suite))}

@@ -28,7 +28,7 @@ from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from . import options
 from .options import INPUT_HELP, OF_TOKENS, file_options, options_from, pipeline_options, setting, work_options
-from .terminal import check_table, replaceable, save, say
+from .terminal import check_parquet, check_table, replaceable, save, say
 
 UNIT_TITLES = {
     "spacy": "spaCy's tokens",
@@ -96,7 +96,7 @@ def ppl_cli(
     kept.about = {**about, "run": run, "files": files}
     with kept.until_done():
         if windows is not None:
-            rows = _windows(nlp, path, column, how, windows, by, kept=kept, **work)
+            rows = _windows(nlp, path, column, how, windows, by, output, kept=kept, **work)
             say(windows_table(rows, by or "doc"))
             save(output, write_table, rows)
             return
@@ -134,6 +134,7 @@ def _windows(
     how: dict[str, Any],
     n_words: int,
     by: str | None,
+    output: Path | None,
     kept: KeptScores,
     **work: Any,
 ) -> list[dict[str, Any]]:
@@ -145,6 +146,7 @@ def _windows(
         check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
+    check_parquet(output, [one.fields for _, one in records])
     found = window_perplexities(nlp, [str(one.text) for _, one in records], n_words, kept=kept, **work)
     rows: list[dict[str, Any]] = [
         Nested({"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value})

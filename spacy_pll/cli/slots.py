@@ -15,7 +15,7 @@ from ..tables.rows import check_columns
 from . import options
 from .comparison import Evaluation, figure_table
 from .options import OF_TOKENS, file_options, options_from, parse_numbers, pipeline_options, several
-from .terminal import check_table, replaceable, save, say
+from .terminal import check_parquet, check_table, replaceable, save, say
 
 # Settings that say what is read and masked.
 NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
@@ -71,6 +71,7 @@ def slots_cli(
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
+    check_parquet(output, [slot.fields for slot in texts])
     kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings)
     kept.about, kept.about_outputs = {**describe_scorer(nlp, settings), "run": asking}, {"hits": at, "by": by}

@@ -95,8 +95,15 @@ def check_picture(file: Path | None, force: bool) -> None:
 def check_table(file: Path | None, force: bool) -> None:
     """RAISES (ImportError, OSError, ValueError): It cannot be written."""
     check_output(file, TABLES, force)
+    check_parquet(file, [])
+
+
+def check_parquet(file: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """RAISES (ImportError, ValueError): A table cannot hold rows, which would else be found when all is scored."""
     if file and file.suffix == PARQUET:
-        from ..corpus import parquet as _  # noqa: F401  # needs the extra `[parquet]`
+        from ..corpus import parquet  # needs the extra `[parquet]`
+
+        parquet.table_of(file, rows)
 
 
 def replaceable(

@@ -19,7 +19,7 @@ from ..tables.words import WordTable
 from ..visualize.text import text_table
 from . import options
 from .options import file_options, options_from, pipeline_options, several, work_options
-from .terminal import check_picture, check_table, draw, replaceable, report, save, say
+from .terminal import check_parquet, check_picture, check_table, draw, replaceable, report, save, say
 
 
 @pipeline_options(without=("alternatives", "keep_pieces", "words", "targets", "units"))
@@ -62,6 +62,7 @@ def words_cli(
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
     check_format(Path(path), ROW_READERS)
     rows = [row for _, row in read_rows(Path(path), **how)]
+    check_parquet(output, rows)
     texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
     groups = WordGroups(rows, texts, means, item) if means else None
     kept = KeptScores(output, resume, force, (output, plot))

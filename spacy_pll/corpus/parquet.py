@@ -4,7 +4,8 @@ Nothing imports this module before a file of this format is named.
 """
 
 import base64
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
@@ -164,16 +165,22 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows of values that JSON has to a file. Not all rows need have all columns.
+    """Write rows to a file: see `table_of`."""
+    table = table_of(path, rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(table)
+
+
+def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The contents of a file with rows of values that JSON has. Not all rows need have all columns.
 
     RAISES (InputError): A column has values of different types, or some that Parquet cannot hold.
     """
-    columns = {name: None for row in rows for name in row}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    columns, file = {name: None for row in rows for name in row}, io.BytesIO()
     try:
-        table = pa.Table.from_pylist([columns | row for row in rows])
-        with atomic_write(path) as file:
-            pq.write_table(table, file)
+        pq.write_table(pa.Table.from_pylist([{**columns, **row} for row in rows]), file)
+        return file.getvalue()
     except (pa.ArrowException, OverflowError) as error:
         problem = f"A column has values of two types, or that Parquet cannot hold ({error})"
         raise InputError(f"{problem}. Write {path.with_suffix('.csv')}.") from None

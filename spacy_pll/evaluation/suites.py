@@ -114,15 +114,14 @@ def fake_scores(suite: Suite) -> PartScores:
     return [[PieceScore(-1.0 - number, 0)] * len(one.parts or [one]) for number, one in enumerate(suite.texts)]
 
 
-def check_rows(suite: Suite, scorers: Mapping[str, Mapping[str, str]]) -> None:
-    """RAISES (ValueError): The rows of the suite cannot be made, whatever the scores are.
+def check_rows(suite: Suite, scorers: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The rows of the suite with other scores. RAISES (ValueError): They cannot be made, whatever the scores are.
 
     scorers (Mapping[str, Mapping[str, str]]): The attributes of each scorer, by metric. One alone has no name.
     """
     fake = fake_scores(suite)
     labels = [label for name, attributes in scorers.items() for label in labels_of(name, attributes)]
-    for _ in suite.results(dict.fromkeys(labels, fake), scorers.get("", {}), False).rows():
-        pass
+    return list(suite.results(dict.fromkeys(labels, fake), scorers.get("", {}), False).rows())
 
 
 def labels_of(name: str, metrics: Collection[str]) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 
 from ..cli import options
 from ..cli.options import OF_TOKENS, file_options, options_from, pipeline_options
-from ..cli.terminal import TABLES, check_picture, check_table, draw, replaceable, save, say
+from ..cli.terminal import TABLES, check_parquet, check_picture, check_table, draw, replaceable, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
@@ -108,6 +108,7 @@ def variants_cli(
     check_table(output, may_replace(output))
     check_picture(plot, may_replace(plot))
     items = None if path is None else read_variants(path, **reading, **how)
+    check_parquet(output, [one.fields for one in items or ()])
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):

@@ -15,7 +15,7 @@ from spacy_pll.cli import LazyCommands
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.prediction import WorkDone
 
-from ..conftest import get_tokenizer
+from ..conftest import get_tokenizer, write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
 from .conftest import invoke, parameters_of
 
@@ -72,6 +72,8 @@ def called(way):
 
 
 def write_table(path, rows):
+    if path == "mixed.jsonl":
+        return write_jsonl(Path(path), *rows)
     with open(path, "w", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
@@ -232,6 +234,16 @@ def test_a_fault_of_the_last_row_is_found_before_the_work(way, fails_early):
     for name in (*read, *(["assays/b.csv"] if way == "assays" else [])):
         said = fails_early(way, batches, tails={name: ",".join("abcdefgh") + "\n"})
         assert said and f"{Path(name).name}, line {len(TABLES[name]) + 2}" in said.replace("\n", ""), said
+
+
+@pytest.mark.parametrize("way", ["words", "slots", "pairs", "choices", "suite", "windows", "variants"])
+def test_a_column_that_parquet_cannot_hold_is_found_before_the_work(way, fails_early):
+    [(parameter, name)] = [(one, name) for one, name in called(way).items() if str(name) in TABLES]
+    rows = [{**row, "mine": one} for row, one in zip(TABLES[name] * 2, (1, "a"))]
+    outputs = dict.fromkeys({"items", "output"} & called(way).keys(), "o.parquet")
+    outputs |= {"output": "o.json"} if len(outputs) == 2 else {}
+    said = fails_early(way, {parameter: "mixed.jsonl", **outputs}, {**TABLES, "mixed.jsonl": rows})
+    assert said and "values of two types" in " ".join(said.split()), said
 
 
 ADDED = (
