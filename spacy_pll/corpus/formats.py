@@ -53,7 +53,7 @@ class Format(ABC):
         yield from parts
 
     def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        """The rows of a part, if the format has rows."""
+        """The rows of a part, if the format has rows. They may lack the columns of the input."""
         return ()
 
 

@@ -54,6 +54,14 @@ def read_json(path):
     return [json.loads(line) for line in path.read_text(encoding="utf8").split("\n")[:-1]]
 
 
+def test_times_that_python_does_not_know_are_kept(tiny, tmp_path):
+    """The output was read whole for the quantiles of one column, when all was scored."""
+    table = pa.table({"text": ["A word."] * 2, "until": pa.array([2**62, None], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "in.parquet")
+    run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny)
+    assert pq.read_table(tmp_path / "out.parquet")["until"].equals(table["until"])
+
+
 def test_rows_have_the_scores_of_the_pipeline_and_their_columns(corpus, tiny, tmp_path, make_nlp):
     run("score", corpus, tmp_path / "out.parquet", *tiny, "--metrics", "word_l2r,original", "--batch-size", 2)
     before, after = pq.read_table(corpus), pq.read_table(tmp_path / "out.parquet")
