@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 
 import pytest
 from spacy.language import Language
@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 import spacy_pll
 from spacy_pll.errors import PLLError
 from spacy_pll.prediction import batches_of
+from spacy_pll.stream.outcomes import score_each
 from spacy_pll.stream.workers import Work, score_docs, score_outcomes
 
 from ..conftest import SENTENCES
@@ -112,6 +113,8 @@ def test_a_batch_has_so_many_texts_or_so_much_work(make_nlp, monkeypatch, mask_m
     for n in range(len(batches)):
         done = sum(map(len, batches[:n]))
         assert list(batches_of(texts[done:], predictor.ends_of_batches(3, done))) == batches[n:]
+    ends = [number for number, (_, ends) in enumerate(score_each(nlp, texts, 3), 1) if ends]
+    assert ends == list(accumulate(sizes))
 
 
 @Language.component("much_data")
