@@ -175,7 +175,14 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
 
     The weights are written in the dtype that config.json says, as far as that loses nothing; float32 in float16, if
     that loses nothing of any. (The built-in model is so on file, and its config.json says what it computes in.)
+
+    RAISES (ValueError): There are adapters beside the weights.
     """
+    if any(type(module).__module__.startswith("peft.") for module in checkpoint.transformer.modules()):
+        raise PLLError(
+            "This model has adapters beside its weights, and a folder of transformers would not have both.",
+            "Give a model with them in its weights: peft.PeftModel.from_pretrained(model, FOLDER).merge_and_unload().",
+        )
     weights = checkpoint.transformer.state_dict()
     in_half = checkpoint.dtype == torch.float32 and all(
         fits(one, torch.float16) for one in weights.values() if one.is_floating_point()

@@ -8,7 +8,6 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import PLLError
 from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
@@ -16,6 +15,10 @@ from .checkpoint import Checkpoint
 from .checks import check_precision, check_vocabulary, count_embeddings
 from .forward import Precision
 from .torch_settings import usual_tensors
+
+# What each module has: its weights, its parts, hooks, and its mode.
+OF_MODULES = {*vars(torch.nn.Module())}
+PLAIN = (bool, int, float, str, list, tuple, dict)
 
 
 def use_loaded(given: object, causal: bool = False, precision: Precision = "float32") -> TransformerLanguageModel:
@@ -70,9 +73,12 @@ class InMemory:
         model, tokenizer = self._model(), self._tokenizer()
         if model is None or tokenizer is None:
             return
+        in_float32 = all(weight.dtype == torch.float32 for weight in model.parameters())
         state = (
             *(model.dtype, model.device, count_embeddings(model)),
             *(len(tokenizer), tokenizer.added_tokens_decoder, tokenizer.special_tokens_map),
+            # Hooks are set on layers, which may be moved or replaced. Of a copy, all but the weights is as it was.
+            [(ref(module), {} if in_float32 else _described_module(module)) for module in model.modules()],
         )
         if state == self._state:
             return
@@ -83,7 +89,6 @@ class InMemory:
         language_model._check(model.config, tokenizer, name)
         check_vocabulary(tokenizer, model, name)
         check_precision(language_model.precision, model.device)
-        in_float32 = all(weight.dtype == torch.float32 for weight in model.parameters())
         with usual_tensors():
             transformer = model if in_float32 else deepcopy(model).float().eval()
             checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None)
@@ -92,21 +97,18 @@ class InMemory:
 
     @torch.no_grad()
     def copy_weights(self, transformer: PreTrainedModel) -> None:
-        """Give a copy of the model the weights that the model has now.
-
-        RAISES (ValueError): It has weights of other shapes than when it was copied.
-        """
+        """Give a copy of the model the weights that the model has now."""
         model = self._model()
-        if model is None or model is transformer:
-            return
-        copies, weights = ([*one.parameters(), *one.buffers()] for one in (transformer, model))
-        if [copy.shape for copy in copies] != [weight.shape for weight in weights]:
-            raise PLLError(
-                "Since this pipeline was made, layers of its model were added, removed or changed.",
-                "Make a pipeline anew: make_pipeline((model, tokenizer)).",
-            )
-        for copy, weight in zip(copies, weights):
-            copy.copy_(weight)
+        if model is not None and model is not transformer:
+            for copy, weight in zip(*([*one.parameters(), *one.buffers()] for one in (transformer, model))):
+                copy.copy_(weight)
+
+
+def _described_module(module: torch.nn.Module) -> dict[str, object]:
+    """What a module has besides the values of its weights and its mode, such as which adapter is in use."""
+    shapes = [None if x is None else x.shape for x in (*module._parameters.values(), *module._buffers.values())]
+    others = [(name, value) for name, value in vars(module).items() if name not in OF_MODULES]
+    return {"": shapes, **{name: repr(value) for name, value in others if isinstance(value, PLAIN)}}
 
 
 def _described(given: object) -> str:

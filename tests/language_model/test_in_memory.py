@@ -3,6 +3,7 @@
 import gc
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import spacy
 import torch
@@ -14,6 +15,7 @@ from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model.in_memory import use_loaded
 
+from .. import reference
 from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, scores
 
 TEXT = SENTENCES[0]
@@ -226,12 +228,56 @@ def test_pieces_without_embeddings_are_an_error_until_there_are_some():
     assert nlp(TEXT)._.pll == make_pipeline((model, tokenizer))(TEXT)._.pll
 
 
-def test_a_copy_of_a_model_that_has_other_layers_now():
+def remove_the_last(layers):
+    del layers[-1]
+
+
+def exchange(layers):
+    layers[0], layers[1] = layers[1], layers[0]
+
+
+def replace_the_last(layers):
+    layers[-1] = deepcopy(layers[-1])
+
+
+def append(layers):
+    layers.append(deepcopy(layers[0]))
+
+
+def change_what_is_no_weight(layers):
+    layers[0].output.LayerNorm.eps = 1.0
+
+
+def check_against_brute_force(nlp, model, tokenizer):
+    for text in (TEXT, "I a."):
+        doc = nlp(text)
+        expected, of_token = reference.score(doc, deepcopy(model).float().eval(), tokenizer, "word_l2r", "spacy")
+        assert scores(doc) == pytest.approx(np.bincount(of_token, expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("change", [remove_the_last, exchange, replace_the_last, append, change_what_is_no_weight])
+def test_a_model_whose_layers_are_changed(change, dtype):
     model, tokenizer = build()
-    nlp = make_pipeline((model.bfloat16(), tokenizer))
-    del model.bert.encoder.layer[1]
-    with pytest.raises(ValueError, match="layers of its model were added, removed or changed. Make a pipeline anew"):
-        nlp(TEXT)
+    nlp = make_pipeline((model.to(dtype), tokenizer))
+    nlp(TEXT)
+    change(model.bert.encoder.layer)
+    check_against_brute_force(nlp, model, tokenizer)
+
+
+@pytest.mark.filterwarnings("ignore:Already found a `peft_config` attribute")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_with_adapters_is_scored_with_those_in_use(dtype):
+    peft = pytest.importorskip("peft")
+    model, tokenizer = build()
+    for name in ("a", "b"):
+        model.add_adapter(peft.LoraConfig(target_modules=["query", "value"], init_lora_weights=False), name)
+    nlp, found = make_pipeline((model.to(dtype), tokenizer)), set()
+    for change in (lambda: model.set_adapter("a"), lambda: model.set_adapter("b"), model.disable_adapters):
+        change()
+        check_against_brute_force(nlp, model, tokenizer)
+        found.add(nlp(TEXT)._.pll)
+    assert len(found) == 3
 
 
 def test_weights_of_several_types_are_read_in_float32():
@@ -260,6 +306,15 @@ def test_it_is_saved_as_any_other(tmp_path):
     assert [scores(doc).tolist() for doc in nlp.pipe([TEXT] * 2, n_process=2, batch_size=1)] == [expected] * 2
     # A model without a name is not taken for the built-in one.
     assert nlp.config["components"]["pll"]["model"]["name"] == "BertForMaskedLM"
+
+
+def test_a_model_with_adapters_is_not_saved():
+    """transformers would save them alone, or PEFT's names of the weights, which it does not read."""
+    model, tokenizer = build()
+    nlp = make_pipeline((model, tokenizer))
+    model.bert.encoder.layer[0].adapter = PeftModel()
+    with pytest.raises(ValueError, match="has adapters beside its weights, .*merge_and_unload"):
+        nlp.to_bytes()
 
 
 def test_a_left_to_right_model():
