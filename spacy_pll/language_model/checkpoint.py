@@ -29,7 +29,7 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import PLLError, similar
 from . import DOCUMENTS
-from .checks import check_left_over, check_own_code, check_pieces, check_trained, check_vocabulary
+from .checks import check_left_over, check_own_code, check_pieces, check_positions, check_trained, check_vocabulary
 from .folders import check_folder, check_weights
 from .hub import cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
@@ -89,6 +89,7 @@ def read_checkpoint(
         backend_of(tokenizer, source)  # an error comes before the weights are read
         check_pieces(tokenizer, source)
         check(config, tokenizer, source)
+        check_positions(config, source)
         check_weights(source)
         dtype = _dtype_of(config)
         # transformers 5 reads weights in that dtype unless it is told otherwise. Version 4 has no such argument.

@@ -5,10 +5,12 @@ never used: its weights would be random, and so would the scores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -151,23 +153,38 @@ def check_left_over(report: Mapping[str, Iterable[str]], model: PreTrainedModel,
         raise ValueError(
             f"The checkpoint {source!r} has weights that its config.json leaves out: {', '.join(unused[:8])}"
             f"{' ...' if len(unused) > 8 else ''}. The scores would be those of another model. Correct config.json, "
-            "such as its number of layers, or get it again. To score the model without them, load it with "
-            "transformers, and give it with its tokenizer: (model, tokenizer)."
+            "such as its number of layers, or get it again. Of adapters, merge them into the weights. To score the "
+            "model without them, load it with transformers, and give it with its tokenizer: (model, tokenizer)."
         )
 
 
 def _is_of_body(name: str, model: torch.nn.Module) -> bool:
-    """Whether a weight belongs to one layer more than a model has, or is one that a layer could have, such as a bias.
-    Other weights that a model does not have are those of heads and poolers.
+    """Whether a weight belongs to one layer more than a model has, or to a part that a layer does not have, or is one
+    that a layer could have, such as a bias. Other weights that a model does not have are those of heads and poolers, or
+    of other languages (X-MOD).
     """
     path, _, weight = name.rpartition(".")
     module: Any = model
+    in_layers = False
     for part in path.split("."):
-        if isinstance(module, torch.nn.ModuleList) and part.isdecimal() and int(part) >= len(module):
-            return True
+        in_layers |= isinstance(module, torch.nn.ModuleList)
+        of_choice = isinstance(module, torch.nn.ModuleDict)
         if not isinstance(module := getattr(module, part, None), torch.nn.Module):
-            return False
+            return in_layers and not of_choice and weight in ("weight", "bias")
     return bool(module._parameters.get(weight, ...) is None)
+
+
+def check_positions(config: Any, source: str) -> None:
+    """RAISES (ValueError): transformers would read other positions than a model was trained with: version 5 has only
+    the absolute ones of BERT and its relatives, and says nothing.
+    """
+    kind = getattr(config, "position_embedding_type", "absolute")
+    if kind not in ("absolute", "rope", None) and "position_embedding_type" not in signature(type(config)).parameters:
+        raise ValueError(
+            f"The model {source!r} has the position_embedding_type {kind!r}, which transformers "
+            f"{transformers.__version__} takes for 'absolute', so its scores would be wrong. Install a version that "
+            "has it: pip install 'transformers<5'."
+        )
 
 
 def count_embeddings(model: PreTrainedModel) -> int:

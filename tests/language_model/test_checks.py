@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 import transformers as hf
+from safetensors.torch import load_file, save_file
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
@@ -72,6 +73,34 @@ def test_the_bias_of_a_layer_that_config_leaves_out(tmp_path):
     save_with_config(tmp_path, transformer, tokenizer, attention_bias=False)
     with pytest.raises(ValueError, match=r"leaves out: model.layers.0.attn.\S+bias, "):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["self.distance_embedding", "self.query.lora_A.default", "output.adapters.a.down.0"])
+def test_a_part_that_the_layers_do_not_have(tmp_path, part):
+    """Relative positions, which transformers 5 does not know, and adapters that are not merged."""
+    tokenizer = get_tokenizer("wordpiece")
+    save_with_config(tmp_path, build_transformer("bert", tokenizer), tokenizer)
+    more = {f"bert.encoder.layer.0.attention.{part}.weight": torch.ones(2, 32)}
+    save_file({**load_file(tmp_path / "model.safetensors"), **more}, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=rf"leaves out: bert.encoder.layer.0.attention.{part}.weight. .* merge them"):
+        load(tmp_path)
+
+
+def test_languages_may_be_left_over(tmp_path):
+    tokenizer = get_tokenizer("unigram")
+    transformer = build_transformer("xmod", tokenizer, languages=["en_XX", "de_DE"])
+    load(save_with_config(tmp_path, transformer, tokenizer, languages=["en_XX"]))
+
+
+@pytest.mark.skipif(hf.__version__ < "5", reason="transformers 4 has these positions")
+@pytest.mark.parametrize("kind", ["relative_key", "relative_key_query", "none"])
+def test_positions_that_transformers_takes_for_others(tmp_path, kind):
+    tokenizer = get_tokenizer("wordpiece")
+    transformer = build_transformer("bert", tokenizer, position_embedding_type=kind)
+    save_with_config(tmp_path, transformer, tokenizer)
+    with pytest.raises(ValueError, match=f"has the position_embedding_type '{kind}', .* 'transformers<5'"):
+        load(tmp_path)
+    load(tmp_path, transformer_config={"position_embedding_type": "absolute"})
 
 
 def test_heads_and_poolers_may_be_left_over(tmp_path):

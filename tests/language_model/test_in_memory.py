@@ -228,23 +228,24 @@ def test_pieces_without_embeddings_are_an_error_until_there_are_some():
     assert nlp(TEXT)._.pll == make_pipeline((model, tokenizer))(TEXT)._.pll
 
 
-def remove_the_last(layers):
+def remove_the_last(layers, config):
     del layers[-1]
 
 
-def exchange(layers):
+def exchange(layers, config):
     layers[0], layers[1] = layers[1], layers[0]
 
 
-def replace_the_last(layers):
+def replace_the_last(layers, config):
     layers[-1] = deepcopy(layers[-1])
 
 
-def append(layers):
+def append(layers, config):
     layers.append(deepcopy(layers[0]))
+    config.num_hidden_layers += 1
 
 
-def change_what_is_no_weight(layers):
+def change_what_is_no_weight(layers, config):
     layers[0].output.LayerNorm.eps = 1.0
 
 
@@ -261,7 +262,7 @@ def test_a_model_whose_layers_are_changed(change, dtype):
     model, tokenizer = build()
     nlp = make_pipeline((model.to(dtype), tokenizer))
     nlp(TEXT)
-    change(model.bert.encoder.layer)
+    change(model.bert.encoder.layer, model.config)
     check_against_brute_force(nlp, model, tokenizer)
 
 
