@@ -22,7 +22,7 @@ from ..errors import PLLError
 from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
-from .capabilities import find_capabilities, find_direction, find_shift, make_texts
+from .capabilities import find_capabilities, find_direction, find_shift, make_texts, most_as_short
 from .checkpoint import Checkpoint, fits, max_length_of, read_checkpoint, read_unrounded, to_device, write_checkpoint
 from .checks import (
     check_direction,
@@ -284,7 +284,7 @@ class TransformerLanguageModel:
             mask_id=-1 if mask_id is None else mask_id,
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost),
+            rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost, apart=most_as_short(transformer.config)),
             ids_at_once=ids_at_once(forward.device.type, parameters, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,

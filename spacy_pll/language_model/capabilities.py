@@ -6,7 +6,7 @@ one.
 """
 
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -172,6 +172,17 @@ def find_shift(forward: Forward, texts: TrialTexts) -> int:
         following.append(_picked(logits, ids[at + 1]))
     difference = torch.cat(following) - torch.cat(own)
     return int(len(difference) > 0 and difference.mean().item() > CLEAR)
+
+
+def most_as_short(config: Any) -> int | None:
+    """The most ids in a row that is read as short ones are, if a model turns the states of a pass with a longer row by
+    other angles, those of all its rows (LongRoPE, as in Phi-3). None: it does not.
+    """
+    angles = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    if angles.get("rope_type", angles.get("type")) != "longrope":
+        return None
+    most: int = angles.get("original_max_position_embeddings") or config.original_max_position_embeddings
+    return most
 
 
 class _Expected(NamedTuple):

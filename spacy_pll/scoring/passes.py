@@ -31,6 +31,7 @@ class PassLimits(NamedTuple):
     pads: bool = True  # whether rows of different lengths may share a pass
     pass_cost: int = 100  # what a pass costs besides the ids that it reads, in ids
     one_row: bool = False  # whether each row has a pass of its own
+    apart: int | None = None  # rows of more ids share no pass with others; None: they may
 
 
 class Flat:
@@ -246,6 +247,9 @@ def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> lis
     full = np.minimum(row + most, np.maximum(row + 1, by_targets))
     if not limits.pads:
         full = np.minimum(full, shorter[np.searchsorted(shorter, row, side="right")])
+    if limits.apart is not None:
+        n_longer = int((lengths > limits.apart).sum())
+        full[:n_longer] = np.minimum(full[:n_longer], n_longer)
     length, last, borders = lengths.tolist(), np.minimum(full, n).tolist(), shorter.tolist()
     cost, begin_of = [0] + [inf] * n, [0] * (n + 1)
     reached = [0]  # in increasing order, because a full pass that begins later does not end earlier

@@ -92,6 +92,20 @@ def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name)
         np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
 
 
+def test_long_texts_that_are_read_with_other_angles_change_no_short_ones(causal_folder, monkeypatch):
+    """LongRoPE, as in Phi-3."""
+    angles = {"type": "longrope", "short_factor": [1.0] * 8, "long_factor": [4.0 + i for i in range(8)]}
+    options = {**SMALL, "intermediate_size": 48, "rope_scaling": angles, "original_max_position_embeddings": 32}
+    monkeypatch.setitem(CAUSAL, "phi3", ("Phi3ForCausalLM", "Phi3Config", options))
+    nlp = make_nlp(causal_folder("phi3"))
+    words, counts = PARAGRAPH.split(), nlp.get_pipe("pll").predictor.counts
+    texts = [" ".join(words[:n]) for n in range(1, 16)]
+    alone = [nlp(text)._.pll for text in texts]
+    before = counts.passes
+    assert [doc._.pll for doc in nlp.pipe(texts)] == pytest.approx(alone, abs=1e-4)
+    assert before == 15 and counts.passes - before < 6
+
+
 def test_a_long_text_is_scored_whole(causal_folder):
     nlp = make_nlp(causal_folder("gpt2"))
     doc = nlp(PARAGRAPH * 5)
