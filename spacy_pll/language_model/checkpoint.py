@@ -124,11 +124,24 @@ def read_checkpoint(
             f"{f'the size {other}' if other else 'another size'}, and by config.json {by_config}. Correct "
             f"{_entry_with(config, sizes)}, or get the model again."
         )
+    _share_bias(report, model)
     check_trained(report, model, source)
     check_vocabulary(tokenizer, model, source)
     documents = {name: Path(source, name).read_bytes() for name in DOCUMENTS if Path(source, name).is_file()}
     commit = cached_commit(source, revision, transformer_config.get("cache_dir"))
     return Checkpoint(model.float().eval(), tokenizer, dtype, documents, commit)
+
+
+def _share_bias(report: Mapping[str, Any], model: PreTrainedModel) -> None:
+    """The bias of a head that has weights of its own: transformers 4 has it under two names, and saves it under one.
+    For version 5 these are two, of which one is then missing.
+    """
+    missing, weights = report["missing_keys"], model.state_dict()
+    for name in [name for name in missing if name.endswith(".decoder.bias")]:
+        same = name.replace(".decoder.bias", ".bias")
+        if same in weights and same not in missing:
+            weights[name].copy_(weights[same])
+            missing.remove(name)
 
 
 def _entry_with(config: PretrainedConfig, values: Iterable[object]) -> str:

@@ -18,7 +18,7 @@ from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.scoring.passes import Batch
 
-from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
+from ..conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, scores
 from ..reference import score
 
 
@@ -228,3 +228,17 @@ def test_a_maximum_length_that_is_no_whole_number(model_folder, tmp_path):
     model = MaskedLanguageModel(str(folder))
     model.load()
     assert model.load().max_length == 12 and type(model.load().max_length) is int
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
+def test_the_bias_of_a_head_of_its_own(tmp_path, architecture):
+    """transformers 4 has it under two names, and saves it under one; so does PEFT, where it trains a head."""
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
+    model = build_transformer(architecture, tokenizer, tie_word_embeddings=False)
+    head = model.get_submodule({"bert": "cls.predictions", "roberta": "lm_head", "albert": "predictions"}[architecture])
+    head.decoder.bias = head.bias
+    torch.nn.init.normal_(head.bias)
+    expected = make_pipeline((model, tokenizer))(SENTENCES[0])
+    for saved in (model, tokenizer):
+        saved.save_pretrained(tmp_path)
+    assert scores(make_pipeline(str(tmp_path))(SENTENCES[0])) == pytest.approx(scores(expected), abs=1e-5)
