@@ -175,9 +175,7 @@ def find_shift(forward: Forward, texts: TrialTexts) -> int:
 
 
 def most_as_short(config: Any) -> int | None:
-    """The most ids in a row that is read as short ones are, if a model turns the states of a pass with a longer row by
-    other angles, those of all its rows (LongRoPE, as in Phi-3). None: it does not.
-    """
+    """With LongRoPE, as Phi-3 has it, one row with more ids than this changes the angles of all rows of its pass."""
     angles = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     if angles.get("rope_type", angles.get("type")) != "longrope":
         return None

@@ -7,7 +7,7 @@ never used: its weights would be random, and so would the scores.
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import transformers
@@ -164,8 +164,7 @@ def _is_of_body(name: str, model: torch.nn.Module) -> bool:
     of other languages (X-MOD).
     """
     path, _, weight = name.rpartition(".")
-    module: Any = model
-    in_layers = False
+    module, in_layers = cast(Any, model), False
     for part in path.split("."):
         in_layers |= isinstance(module, torch.nn.ModuleList)
         of_choice = isinstance(module, torch.nn.ModuleDict)
