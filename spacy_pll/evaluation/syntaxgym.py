@@ -5,7 +5,6 @@ another. `(*;%match%)` is the sum over all regions of a condition. Numbers may h
 There are + and -, then <, > and =, then & and |, each from left to right.
 """
 
-import math
 import operator
 import re
 from collections import defaultdict
@@ -28,7 +27,7 @@ ASKED = re.compile(r"(\d+|\*)\s*;\s*%([\w-]+)%")  # a region and a condition, in
 # In the order in which they bind, the tightest last.
 OPERATORS: Sequence[Mapping[str, Callable[[Any, Any], Any]]] = (
     {"&": lambda a, b: a and b, "|": lambda a, b: a or b},
-    {"<": operator.lt, ">": operator.gt, "=": lambda a, b: math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-3)},
+    {"<": operator.lt, ">": operator.gt, "=": lambda a, b: abs(a - b) <= 1e-3 + 1e-5 * abs(b)},
     {"+": operator.add, "-": operator.sub},
 )
 
@@ -91,6 +90,8 @@ def parse_formula(text: str) -> Formula:
     made, rest = _operation(tokens, 0, text)
     if rest:
         raise InputError(f"The formula {text!r} cannot be read from {source[rest[0].start() :].strip()!r} on.")
+    if not _is_statement(made):
+        raise InputError(f"The formula {text!r} is a number.", "Compare it with another: add < 0, for example.")
     return made
 
 
@@ -99,10 +100,17 @@ def _operation(tokens: list[re.Match[str]], level: int, text: str) -> tuple[Form
         return _operand(tokens, text)
     found, tokens = _operation(tokens, level + 1, text)
     while tokens and tokens[0][4] in OPERATORS[level]:
-        combine = OPERATORS[level][tokens[0][4]]
-        second, tokens = _operation(tokens[1:], level + 1, text)
-        found = _combined(combine, found, second)
+        mark, (second, tokens) = tokens[0][4], _operation(tokens[1:], level + 1, text)
+        if {_is_statement(found), _is_statement(second)} != {level == 0}:
+            advice = "& and | stand between comparisons, and the others between numbers."
+            raise InputError(f"The formula {text!r} cannot be read: {mark!r} stands between others.", advice)
+        found = _combined(OPERATORS[level][mark], found, second)
     return found, tokens
+
+
+def _is_statement(formula: Formula) -> bool:
+    """Whether it holds or not; otherwise it is a number."""
+    return isinstance(formula(defaultdict(float)), bool)
 
 
 def _combined(combine: Callable[[Any, Any], Any], first: Formula, second: Formula) -> Formula:
