@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
-from .items import Item, levels
+from .items import Item, levels, smallest
 
 OVERALL, MACRO = "overall", "macro"
 
@@ -83,17 +83,18 @@ def accuracies(
         only where they differ in size: otherwise both are equal. Then the groups of each level, sorted by name.
     """
     tied = (outcomes > 0) & (outcomes < 1) if tied is None else tied
-    results = []
-    for columns, groups in levels(items, by).items():
+    results, by_columns = [], levels(items, by)
+    for columns, groups in by_columns.items():
         level = " x ".join(columns) or OVERALL
         for name, values, members in groups:
             won = outcomes[members]
             gain = () if base is None else _gain(won - base[members])
             one = Accuracy(scorer, level, name, len(won), int(tied[members].sum()), *proportion(won), *gain)
             results.append(one._replace(group=dict(zip(columns, values))))
+    columns, groups = smallest(by_columns)
     if len({len(group.members) for group in groups}) > 1:
         mean = mean_proportion([outcomes[group.members] for group in groups])
-        results.insert(1, Accuracy(scorer, MACRO, level, len(outcomes), int(tied.sum()), *mean))
+        results.insert(1, Accuracy(scorer, MACRO, " x ".join(columns), len(outcomes), int(tied.sum()), *mean))
     return results
 
 

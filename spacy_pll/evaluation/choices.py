@@ -20,7 +20,7 @@ from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .intervals import Estimate
-from .items import Choice, Item, Option, levels
+from .items import Choice, Item, Option, levels, smallest
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
 from .suites import Measure, PartScores, Suite, score_texts
@@ -308,7 +308,7 @@ class ChoiceScores:
 
         by (Optional[Sequence[str]]): See `levels`; the smallest groups are taken.
         """
-        *_, groups = levels(self.choices, by).values()
+        _, groups = smallest(levels(self.choices, by))
         made, probabilities = list[dict[str, Any]](), self.probabilities(scorer)[:, 0].tolist()
         for choice, chosen, probability in zip(self.choices, self.chosen(scorer), probabilities):
             option, contexts = choice.options[chosen], {option.context for option in choice.options}

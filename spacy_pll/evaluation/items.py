@@ -128,9 +128,14 @@ def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
     return sorted(distinct, key=lambda group: group.name)
 
 
+def smallest(by_columns: Mapping[tuple[str, ...], list[Group]]) -> tuple[tuple[str, ...], list[Group]]:
+    """Of `levels`, the columns that make the smallest groups, which are the most, and these groups."""
+    return sorted(by_columns.items(), key=lambda level: len(level[1]))[-1]
+
+
 def smallest_groups(items: Sequence[AnyItem], by: Sequence[str] | None = None) -> dict[str, list[AnyItem]]:
     """The items of each of the smallest groups (see `levels`), in the order in which they come."""
-    groups = sorted(list(levels(items, by).values())[-1], key=lambda group: group.members)
+    groups = sorted(smallest(levels(items, by))[1], key=lambda group: group.members)
     return {group.name: [items[i] for i in group.members] for group in groups}
 
 

@@ -25,6 +25,13 @@ def test_conditions_are_crossed_unless_one_lies_in_the_other():
     assert list(levels(nested, ["a", "b"])) == [(), ("a",), ("b",)]
 
 
+def test_the_smallest_groups_are_so_whatever_column_comes_last():
+    pairs = [Pair(f"{i}", "", {"UID": uid, "field": uid[0]}) for uid in ("x1", "x2", "y1") for i in range(int(uid[1]))]
+    assert len(sample_items(pairs, 1, ["UID", "field"])) == len(sample_items(pairs, 1, ["field", "UID"])) == 3
+    _, macro, *_ = accuracies(pairs, np.array([0, 1, 1, 1.0]), ["UID", "field"])
+    assert (macro.name, macro.accuracy) == ("UID", 2 / 3)
+
+
 VALUES = [
     ("a x b", "c"),
     ("a", "b x c"),
