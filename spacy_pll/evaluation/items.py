@@ -118,8 +118,8 @@ def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
     groups: dict[str, Group] = {}
     for i, item in enumerate(items):
         values = tuple(item.fields[column] for column in columns)
-        # A value may be a list. And 1 is not True here.
-        name = " x ".join(map(str, values))
+        # A value may be a list. And 1 is not True here. What has no name is called "overall" elsewhere.
+        name = " x ".join(map(str, values)) or "''"
         groups.setdefault(repr(values), Group(name, values, [])).members.append(i)
     count = Counter(group.name for group in groups.values())
     distinct = (

@@ -65,6 +65,13 @@ def test_columns_that_are_called_as_the_levels_are():
         assert [one.name for one in found.accuracies([column]) if one.group] == ["x", "y"] * 2
 
 
+def test_a_group_without_a_name_is_not_all():
+    found = scored([Pair("a", "b", {"topic": topic}) for topic in ("", "x", "x")])
+    assert [label.get_text() for label in found.plot(["topic"]).axes[0].get_yticklabels()] == ["''", "x"]
+    curves = [line.get_label() for line in found.plot_curves(["topic"]).axes[0].lines[:-1]]
+    assert curves == ["overall", "''", "x"]
+
+
 def test_curves_over_checkpoints():
     pairs = [Pair("a", "b", {"kind": kind}) for kind in "xxy"]
     sides, pieces = [[2, 1], [1, 2], [2, 1]], [[1, 1]] * 3
