@@ -292,9 +292,9 @@ def _cells_of(one: Figure) -> tuple[tuple[str, ...], tuple[object, ...], str]:
     """The columns that its group is made by, of what it is, and its value with the interval."""
     if isinstance(one, Measure):
         return (), (one.group, one.measure, one.n), with_interval(*one[3:6])
-    label = one.name if one.group else OVERALL if one.level == OVERALL else f"mean over {one.name}"
-    value = percent(one.estimate) if isinstance(one, Accuracy) else with_interval(*one[4:7])
-    return tuple(one.group), (label, one[3]), value
+    if isinstance(one, Accuracy):
+        return tuple(one.group), (one.label, one.pairs), percent(one.estimate)
+    return tuple(one.group), (one.name or OVERALL, one.choices), with_interval(*one[4:7])
 
 
 def ties_line(results: list[Accuracy], ties: str, unit: str) -> str:

@@ -33,6 +33,11 @@ class Accuracy(NamedTuple):
     group: Mapping[str, Any] = {}  # its value in each of these columns
 
     @property
+    def label(self) -> str:
+        """What it is of, beside those of the same columns."""
+        return self.name if self.group else OVERALL if self.level == OVERALL else f"mean over {self.name}"
+
+    @property
     def estimate(self) -> Estimate:
         """The accuracy with its interval."""
         return Estimate(self.accuracy, self.low, self.high)

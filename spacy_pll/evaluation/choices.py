@@ -354,7 +354,7 @@ class ChoiceSuite(Suite):
 
     def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         found = self.results({"": scores}, {}, per_piece).accuracies()
-        return [Measure("accuracy", one.name or one.level, one.pairs, *one.estimate) for one in found]
+        return [Measure("accuracy", one.label, one.pairs, *one.estimate) for one in found]
 
     def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
         return self.results({"": scores}, {}, False).rows()

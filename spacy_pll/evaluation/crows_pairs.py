@@ -62,7 +62,7 @@ class CrowsPairs(Suite):
         values, none = np.array(list(self._values(scores))), np.zeros(len(self.items), dtype=np.int64)
         outcomes = [outcomes_of(values[:, i : i + 2], none) for i in (0, 2)]
         return [
-            Measure(measure, one.name or one.level, one.pairs, *Estimate(*(100 * share for share in one.estimate)))
+            Measure(measure, one.label, one.pairs, *Estimate(*(100 * share for share in one.estimate)))
             for measure, won in zip(MEASURES, outcomes)
             for one in accuracies(self.items, won, GROUPS)
             if one.level != MACRO

@@ -13,6 +13,7 @@ from ..corpus.decoding import numbered_lines
 from ..corpus.records import ReadOptions, get_text
 from ..errors import InputError
 from .accuracies import accuracies
+from .items import levels
 from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
 from .suites import Measure
 
@@ -84,8 +85,15 @@ def slot_measures(
     equal = np.array([sum(one.rank == 1 for one in some) for some in found])
     outcomes = {"accuracy": (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
     outcomes |= {f"hits at {n}": (ranks <= n).astype(float) for n in hits}
+    several = len(levels(slots, by)) > 2  # columns, whose groups may have the same names
     return [
-        Measure(name, one.name or one.level, one.pairs, *one.estimate, scorer="word_l2r")
+        Measure(
+            name,
+            f"{one.level}: {one.name}" if several and one.group else one.label,
+            one.pairs,
+            *one.estimate,
+            scorer="word_l2r",
+        )
         for name, values in outcomes.items()
         for one in accuracies(slots, values, by)
     ]

@@ -74,3 +74,8 @@ def test_measures(tmp_path):
     assert measures["mean reciprocal rank", "overall"].value == pytest.approx((1 + 1 / 3 + 1 + 0) / 4)
     assert measures["hits at 2", "overall"][3:6] == tuple(proportion([1, 0, 1, 0]))
     assert json.dumps([*measures["hits at 2", "y"]])
+    # Groups of two columns may have the same names, and a mean is none of a group.
+    slots = [one._replace(fields={"a": a, "b": b}) for one, a, b in zip(slots, "yyyn", "nyyy")]
+    groups = [one.group for one in slot_measures(slots, found, [], ["a", "b"]) if one.measure == "accuracy"]
+    columns = ["a: n", "a: y", "b: n", "b: y", "a x b: n x y", "a x b: y x n", "a x b: y x y"]
+    assert groups == ["overall", "mean over a x b", *columns]
