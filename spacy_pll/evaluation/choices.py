@@ -218,7 +218,7 @@ class ChoiceScores:
         for one in self.accuracies(by):
             if tuple(one.group) == columns:
                 drawn[one.scorer][one.name or OVERALL] = one.estimate
-        return plot_accuracies(drawn)
+        return plot_accuracies(drawn, self._chance)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
         """Draw curves of the accuracies over the scorers, such as checkpoints of a training: of all items, and of the
@@ -236,7 +236,11 @@ class ChoiceScores:
                 if metric not in pll_metrics or not scorer:
                     scorer, metric = one.scorer, ""
                 curves[" ".join(filter(None, (one.name or OVERALL, metric)))][scorer] = one.estimate
-        return plot_curves(curves)
+        return plot_curves(curves, self._chance)
+
+    @property
+    def _chance(self) -> float:
+        return float(np.mean([1 / len(choice.options) for choice in self.choices]))
 
     @property
     def has_preferences(self) -> bool:

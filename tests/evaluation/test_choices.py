@@ -82,6 +82,12 @@ def test_ties_and_means():
     assert minimal_pairs.__kwdefaults__["ties"] == choices.__kwdefaults__["ties"] == "share"
 
 
+def test_pictures_have_a_line_at_chance():
+    found = ChoiceScores(THREE, SCORES, COUNTS)
+    assert found.plot(["kind"]).axes[0].lines[-1].get_xdata() == pytest.approx([100 / 3] * 2)
+    assert found.plot_curves(["kind"]).axes[0].lines[-1].get_ydata() == pytest.approx([100 / 3] * 2)
+
+
 def test_equal_options_are_a_tie(make_nlp):
     same = Choice([Option("sleeps  now.", "A cat"), Option("sleeps now.", "A cat")])  # in the same wordpieces
     found = choices(make_nlp("bert"), [same])
