@@ -99,9 +99,10 @@ class VariantScores:
         scores = self.matrix()
         if np.isnan(scores).all():
             raise ValueError(NO_PICTURE)
-        if "U" in self.sequence:  # which may be read as T
-            return plot_variants(self.sequence, self.letters.replace("T", "U"), scores, self.offset, self.method)
-        return plot_variants(self.sequence, self.letters, scores, self.offset, self.method)
+        letters = self.letters
+        if "U" in self.sequence.upper() and letters.upper() != AMINO_ACIDS:  # which may be read as T
+            letters = letters.translate(str.maketrans("Tt", "Uu"))
+        return plot_variants(self.sequence, letters, scores, self.offset, self.method)
 
 
 def variants(

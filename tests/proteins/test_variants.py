@@ -297,7 +297,10 @@ def test_the_picture(protein_models):
     for mutant in ("M1A:K2R", "M1U"):
         with pytest.raises(ValueError, match="The picture shows single substitutions by one of the 20"):
             variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, [mutant]).plot()
-    assert variants(make_pipeline(str(protein_models["esm"][0])), "UU", ["U1A"]).plot().axes[0].images
+    # U is selenocysteine, not T.
+    axes = variants(make_pipeline(str(protein_models["esm"][0])), "UUT", ["U1A"]).plot().axes[0]
+    assert "".join(one.get_text() for one in axes.get_yticklabels()) == AMINO_ACIDS
+    assert axes.lines[0].get_ydata().tolist() == [AMINO_ACIDS.index("T")]
 
 
 def test_the_correlation_with_what_was_measured(protein_models):
