@@ -17,7 +17,7 @@ from ..tables.word_rows import is_missing
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
-from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
+from .readers import TABLE_ENDINGS, check_copies, check_distinct, of_folders, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -122,6 +122,7 @@ def read_pairs(
         pairs += _paired(rows[file], layout) if layout else []
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
+    check_copies((pair.fields, pair[:2]) for pair in pairs)
     return pairs
 
 

@@ -3,10 +3,11 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -20,6 +21,7 @@ from ..corpus.records import PARQUET, FileOptions, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..stream.contexts import Placed, separated
 from ..tables.rows import check_columns
+from ..user_warnings import warn_user
 from .items import FILE
 
 P = ParamSpec("P")
@@ -87,6 +89,19 @@ def of_folders(read: Callable[P, Read]) -> Callable[P, Read]:
             raise InputError(error.problem, f"{error.advice} {alone}") from None
 
     return reading
+
+
+def check_copies(items: Iterable[tuple[Mapping[str, Any], object]]) -> None:
+    """Warn if all items of a file are also in one of another format, as where a folder has the same data in two.
+
+    items: The columns of each (`Fields`), and what distinguishes it from others.
+    """
+    of_files = defaultdict[str, set[object]](set)
+    for fields, item in items:
+        of_files[getattr(fields, "place", "").rpartition(", ")[0]].add(item)
+    for file, other in combinations(sorted(of_files, key=lambda name: len(of_files[name])), 2):
+        if format_of(Path(file)) != format_of(Path(other)) and of_files[file] <= of_files[other]:
+            warn_user(f"All that is in {file} is also in {other}, so it counts twice. Give one file, or move one away.")
 
 
 def check_distinct(**columns: Sequence[str | None]) -> None:

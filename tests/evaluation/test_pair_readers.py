@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 
 import pytest
 
@@ -22,6 +23,23 @@ def test_columns_that_may_be_missing(tmp_path):
     assert list(levels(pairs)) == [(), ("file",)]
     with pytest.raises(InputError, match="Pair 1: there is no column 'UID'. The columns are: 'file', 'id'"):
         levels(pairs, ["UID"])
+
+
+def test_files_with_the_same_pairs(tmp_path):
+    """As in JBLiMP, which is published in two formats in one folder."""
+    (tmp_path / "a.csv").write_text("good,bad\nA cat.,A cats.\nA dog.,A dogs.\n")
+    (tmp_path / "b.csv").write_text("good,bad\nA cat.,A cats.\nA cow.,A cows.\n")
+    assert len(read_pairs(str(tmp_path))) == 4  # that some are the same is not said
+    (tmp_path / "a.jsonl").write_text('{"good": "A dog.", "bad": "A dogs."}\n')
+    with pytest.warns(UserWarning, match=r"All that is in .*a.jsonl is also in .*a.csv, so it counts twice"):
+        read_pairs(str(tmp_path))
+    for phrase, warned in (("can fly.", True), ("can fly", False)):
+        (tmp_path / phrase).mkdir()
+        row = {"prefix_acceptable": "A robin", "prefix_unacceptable": "A hammer", "property_phrase": "can fly."}
+        (tmp_path / phrase / "a.jsonl").write_text(json.dumps(row))
+        (tmp_path / phrase / "b.csv").write_text(",".join(row) + f"\nA robin,A hammer,{phrase}\n")
+        with pytest.warns(UserWarning, match="so it counts twice") if warned else nullcontext():
+            assert len(read_choices(str(tmp_path / phrase))) == 2
 
 
 def test_files_without_a_header(tmp_path):
