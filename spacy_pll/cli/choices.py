@@ -27,7 +27,7 @@ def choices_cli(
     separator: Annotated[str, SEPARATOR] = " ",
     predictions: Annotated[
         Path | None,
-        typer.Option(help="Also write the chosen texts to FILE.json, as the BabyLM evaluation pipeline does."),
+        typer.Option(help="Also write what the first scorer chose to FILE.json, as BabyLM's evaluation pipeline does."),
     ] = None,
     *,
     how: dict[str, Any],
