@@ -101,7 +101,8 @@ def _operation(tokens: list[re.Match[str]], level: int, text: str) -> tuple[Form
     found, tokens = _operation(tokens, level + 1, text)
     while tokens and tokens[0][4] in OPERATORS[level]:
         mark, (second, tokens) = tokens[0][4], _operation(tokens[1:], level + 1, text)
-        if {_is_statement(found), _is_statement(second)} != {level == 0}:
+        # = may also say that two comparisons both hold, or neither.
+        if {_is_statement(found), _is_statement(second)} not in ({mark in "&|"}, {mark in "&|="}):
             advice = "& and | stand between comparisons, and the others between numbers."
             raise InputError(f"The formula {text!r} cannot be read: {mark!r} stands between others.", advice)
         found = _combined(OPERATORS[level][mark], found, second)
