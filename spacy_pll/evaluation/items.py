@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..corpus.records import Nested
 from ..errors import no_column
 from ..stream.contexts import TextInContext
 
@@ -25,7 +26,7 @@ class Item(Protocol):
 AnyItem = TypeVar("AnyItem", bound=Item)
 
 
-class Fields(dict[str, Any]):
+class Fields(Nested):
     """Columns of an item, and where it was read: what messages about it begin with."""
 
     def __init__(self, place: str, columns: Mapping[str, Any]):

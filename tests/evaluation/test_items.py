@@ -1,9 +1,11 @@
+import json
 import random
 
 import numpy as np
 
 from spacy_pll.evaluation.accuracies import accuracies
 from spacy_pll.evaluation.items import Pair, levels, sample_items
+from spacy_pll.evaluation.pair_readers import read_pairs
 
 
 def test_a_sample_is_the_paradigms_own():
@@ -57,3 +59,11 @@ def test_groups_have_the_same_values_not_the_same_text():
         ("p x q", group.name, group.values) for group in groups
     ]
     assert len(sample_items(pairs, 1, ["p", "q"])) == 9
+
+
+def test_a_field_inside_another_is_a_column_to_group_by(tmp_path):
+    """As it may be a column of options."""
+    rows = [{"good": f"It is {i}.", "bad": f"It are {i}.", "about": {"kind": "ab"[i % 2]}} for i in range(3)]
+    (path := tmp_path / "pairs.json").write_text(json.dumps(rows))
+    groups = levels(read_pairs(str(path)), ["about.kind"])["about.kind",]
+    assert [(group.name, group.members) for group in groups] == [("a", [0, 2]), ("b", [1])]
