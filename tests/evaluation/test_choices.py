@@ -116,6 +116,7 @@ def test_a_row_for_each_option():
     frame = ChoiceScores(THREE, SCORES, COUNTS, columns={"m": "pll_m"}).to_dataframe()
     assert list(frame)[:6] == ["choice", "option", "right", "context", "text", "kind"]
     assert frame["choice"].tolist() == [1] * 3 + [2] * 3 + [3] * 3 and frame["text"].tolist() == [*"abc"] * 3
+    assert frame["option"].tolist() == [1, 2, 3] * 3
     assert frame["right"].tolist() == [False, True, False, True, False, False, False, False, True]
     assert frame["pll_m"].tolist() == sum(SCORES["m"], []) and frame["pll_m_pieces"].tolist() == sum(COUNTS["m"], [])
     assert frame["pll_m_chosen"].tolist() == [False, True, False, True, False, False, True, False, False]

@@ -80,6 +80,7 @@ def test_the_share_of_the_first_option_is_compared_with_that_of_people(make_nlp)
     assert first.rho == pytest.approx(plainly(shares, [0.9, 0.2, 0.5, 0.4]))
     by_kind = [one for one in found.correlations(["kind"]) if one.level == "kind" and one.scorer == "word_l2r"]
     assert [(one.name, one.choices, round(abs(one.rho), 9)) for one in by_kind] == [("x", 2, 1), ("y", 2, 1)]
+    assert [one.group for one in by_kind] == [{"kind": "x"}, {"kind": "y"}]
     predicted = found.predictions("original", ["kind"])["y"]["predictions"][0]
     assert predicted["prob"] == pytest.approx(shares[2]) and predicted["id"] == "y_0" and predicted["pred"] in TEXTS[2]
     rows = list(found.rows())
