@@ -131,6 +131,7 @@ def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
 
 def smallest(by_columns: Mapping[tuple[str, ...], list[Group]]) -> tuple[tuple[str, ...], list[Group]]:
     """Of `levels`, the columns that make the smallest groups, which are the most, and these groups."""
+    # Of columns that make as many groups, the one that is named last.
     return sorted(by_columns.items(), key=lambda level: len(level[1]))[-1]
 
 

@@ -97,9 +97,9 @@ def pieces_per_word(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
     Pieces before the first word count as part of it. spaCy's tokens and what white space separates may have no piece.
     """
     start, end = np.array(record.start, dtype=np.int64), np.array(record.end)
-    begins: IntArray  # the characters at which the words begin
     if words == "piece":  # several may stand for one character
         return np.ones(len(start), dtype=np.int64)
+    begins: IntArray  # the characters at which the words begin
     if words == "spacy":
         begins = np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
     elif words == "whitespace":
