@@ -28,8 +28,8 @@ from spacy.tokens.underscore import Underscore  # noqa: E402
 import spacy_pll  # noqa: E402
 
 torch.set_num_threads(1)
-# Examples for each property. Those of `pytest` are the same in each run, so that no change fails by what it did not touch;
-# `pytest --hypothesis-profile thorough` looks further, with new ones each time.
+# Examples for each property. Those of `pytest` are the same in each run, so that no change fails by what it did not
+# touch; `pytest --hypothesis-profile thorough` looks further, with new ones each time.
 for name, examples in (("short", 20), ("thorough", 300)):
     how = {"max_examples": examples, "derandomize": name == "short"}
     settings.register_profile(name, deadline=None, suppress_health_check=list(HealthCheck), **how)

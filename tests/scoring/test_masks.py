@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import MaskRows, causal, get_metric
+from spacy_pll.metrics import MaskRows, ask, causal, get_metric
 from spacy_pll.scoring import masks
 from spacy_pll.scoring.masks import masked_rows, share_passes
 from spacy_pll.scoring.windows import Context, Contexts
@@ -238,10 +238,18 @@ def test_what_is_not_wanted_stays_in_sight():
         assert (batch.ids[batch.row, batch.lengths[batch.row] - 2] == MASK).all()
 
 
-def test_wanted_pieces_with_others_between_them():
-    context = Context(np.arange(5, 12), 1, np.zeros(5, dtype=int), *[np.array([1, 0, 1, 0, 1], dtype=bool)] * 2)
-    [batch] = plan_of([context], [get_metric("whole_word")]).passes(LIMITS).batches
-    assert batch.ids.tolist() == [[5, MASK, 7, MASK, 9, MASK, 11]]
+@pytest.mark.parametrize("name", WITHIN_WORDS)
+def test_wanted_pieces_with_others_between_them(name):
+    """They are masked as if the others were not there."""
+    wanted, metric = np.array([1, 0, 1, 1, 0, 1], dtype=bool), get_metric(name)
+    context = Context(np.arange(5, 13), 1, np.zeros(6, dtype=int), wanted, wanted)
+    rows, place = ask(metric, np.zeros(4, dtype=int)), 1 + np.flatnonzero(wanted)
+    expected = {(int(place[t]), tuple(place[masked])) for t, masked in zip(rows.target, rows.masked)}
+    found = set()
+    for batch in plan_of([context], [metric]).passes(LIMITS).batches:
+        masked = [tuple(np.flatnonzero(ids == MASK)) for ids in batch.ids]
+        found |= {(int(t), masked[row]) for row, t in zip(batch.row, batch.position)}
+    assert found == expected
 
 
 @pytest.mark.parametrize(
