@@ -233,10 +233,6 @@ class TransformerLanguageModel:
         """As `use`."""
         transformer, hf_tokenizer = checkpoint.transformer, checkpoint.tokenizer
         tokenizer = self._backend(hf_tokenizer, source)
-        tokenizer.no_truncation()  # it would lose text
-        tokenizer.no_padding()
-        if getattr(tokenizer.model, "dropout", None):
-            tokenizer.model.dropout = None  # with it, a text is divided in another way each time
         max_length = max_length_of(transformer, hf_tokenizer)
         check_room_for_text(tokenizer, max_length, source)
         pad_id = hf_tokenizer.pad_token_id if hf_tokenizer.pad_token_id is not None else 0

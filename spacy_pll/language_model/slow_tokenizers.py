@@ -20,7 +20,8 @@ from .text_alignment import Place, align
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
-    """What turns text into ids with their places, special tokens included.
+    """What turns text into ids with their places, special tokens included: the whole text, and each time the same ids.
+    A tokenizer may have been saved, or be in memory, as it was for training.
 
     RAISES (ValueError): The tokenizer does not give the place of a piece, and it is not known how to find it.
     """
@@ -32,7 +33,12 @@ def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
             "position of a piece in the text. Choose a model with a tokenizer.json, or with one of these tokenizers: "
             f"{', '.join(MARKS)}."
         )
-    return tokenizer.backend_tokenizer
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+    if getattr(backend.model, "dropout", None):
+        backend.model.dropout = None  # with it, a text is divided in another way each time
+    return backend
 
 
 class Marks(NamedTuple):
@@ -176,11 +182,6 @@ class SlowTokenizer:
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         return self.tokenizer.added_tokens_decoder
-
-    def no_truncation(self) -> None:
-        """Nothing is truncated or padded."""
-
-    no_padding = no_truncation
 
 
 def write_files(

@@ -92,6 +92,24 @@ def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name)
         np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_tokenizer_that_pads_each_text(causal_folder, side, tmp_path):
+    """As the last call of a training has left it, in memory and in its folder. Padding before a text was taken for the
+    beginning of the sequence, which was missing then.
+    """
+    folder = causal_folder("gpt2")
+    model, tokenizer = hf.AutoModelForCausalLM.from_pretrained(folder), hf.AutoTokenizer.from_pretrained(folder)
+    tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, side
+    tokenizer(SENTENCES, padding="max_length", max_length=30, truncation=True)
+    for one in (model, tokenizer):
+        one.save_pretrained(tmp_path)
+    expected = brute_force(SENTENCES[1], folder)
+    assert len(expected) > 30
+    for given in (model, tokenizer), tmp_path:
+        doc = make_pipeline(given, causal=True, keep_pieces=True)(SENTENCES[1])
+        np.testing.assert_allclose(doc._.pll_data["scores"]["causal"], expected, atol=1e-5)
+
+
 def test_long_texts_that_are_read_with_other_angles_change_no_short_ones(causal_folder, monkeypatch):
     """LongRoPE, as in Phi-3."""
     angles = {"type": "longrope", "short_factor": [1.0] * 8, "long_factor": [4.0 + i for i in range(8)]}

@@ -66,6 +66,28 @@ def test_its_own_special_tokens_are_put_there_and_that_is_said(before, after, id
         assert tokenizer.convert_ids_to_tokens(40) in said[0]
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("put", [[], BOTH[:1]])
+def test_padding_is_not_put_around_a_text(side, put, tmp_path):
+    """A tokenizer is saved as it was last called: it may fill up each text, or cut it off."""
+    tokenizer = tokenizer_that_puts(put, [])
+    tokenizer.padding_side = side
+    tokenizer(TEXT, padding="max_length", max_length=20)
+    model = build_transformer("bert", tokenizer)
+    value, said = scored(model, tokenizer, tmp_path)
+    assert value == pytest.approx(by_itself(model, tokenizer, BOTH[:1], BOTH[1:]), abs=1e-4)
+    assert len(said) == 2 and not any("[PAD]" in message for message in said)
+
+
+def test_a_tokenizer_that_cuts_all_text_off(tmp_path):
+    tokenizer = tokenizer_that_puts(BOTH[:1], BOTH[1:])
+    model = build_transformer("bert", tokenizer)
+    expected = by_itself(model, tokenizer, BOTH[:1], BOTH[1:])
+    tokenizer(TEXT, truncation=True, max_length=2)
+    value, said = scored(model, tokenizer, tmp_path)
+    assert value == pytest.approx(expected, abs=1e-4) and not said
+
+
 @pytest.mark.parametrize(
     ("kind", "before", "after", "names"),
     [
