@@ -87,6 +87,10 @@ class LoadedModel(Loaded):
     log_probs: TargetLogProbs  # or a subclass
     is_rounded: bool  # whether keeping its weights in half precision has changed them
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.tokenizer.encode_special_tokens = self.checkpoint.tokenizer.split_special_tokens  # a copy has lost it
+
 
 class Owned(Protocol):
     """A model in memory that others use, too, with its tokenizer (`in_memory`)."""

@@ -202,6 +202,8 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         fits(one, torch.float16) for one in weights.values() if one.is_floating_point()
     )
     weights = _in_dtype(weights, torch.float16 if in_half else checkpoint.dtype)
+    if checkpoint.tokenizer.split_special_tokens:  # otherwise saved only if it was set when the tokenizer was made
+        checkpoint.tokenizer.init_kwargs["split_special_tokens"] = True
     with _quiet_transformers():
         checkpoint.transformer.save_pretrained(folder, state_dict=weights)
         checkpoint.tokenizer.save_pretrained(folder)

@@ -38,6 +38,7 @@ def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
     backend.no_padding()
     if getattr(backend.model, "dropout", None):
         backend.model.dropout = None  # with it, a text is divided in another way each time
+    backend.encode_special_tokens = tokenizer.split_special_tokens  # its copies do not have this
     return backend
 
 

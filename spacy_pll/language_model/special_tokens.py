@@ -79,4 +79,5 @@ def put_around(backend: Tokenizer, before: Sequence[str], after: Sequence[str]) 
     copy = Tokenizer.from_str(backend.to_str())
     ids = {token: copy.token_to_id(token) for token in (*before, *after)}
     copy.post_processor = TemplateProcessing(single=[*before, "$A", *after], special_tokens=list(ids.items()))
+    copy.encode_special_tokens = backend.encode_special_tokens
     return copy

@@ -4,6 +4,7 @@ import warnings
 from copy import deepcopy
 
 import pytest
+import spacy
 import torch
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
@@ -86,6 +87,21 @@ def test_a_tokenizer_that_cuts_all_text_off(tmp_path):
     tokenizer(TEXT, truncation=True, max_length=2)
     value, said = scored(model, tokenizer, tmp_path)
     assert value == pytest.approx(expected, abs=1e-4) and not said
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("put", [BOTH, []])
+@pytest.mark.filterwarnings("ignore:The tokenizer of")
+def test_special_tokens_that_are_read_as_text(put, tmp_path):
+    """A copy of a tokenizer has forgotten that they are to be split, and so has its folder."""
+    tokenizer, text = tokenizer_that_puts(put[:1], put[1:]), "The [MASK] lost [SEP] it."
+    tokenizer.split_special_tokens = True
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert tokenizer.mask_token_id not in ids
+    nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer), keep_pieces=True)
+    nlp.to_disk(tmp_path)
+    for one in (nlp, deepcopy(nlp), spacy.load(tmp_path)):
+        assert one(text)._.pll_data["ids"] == ids
 
 
 @pytest.mark.parametrize(
