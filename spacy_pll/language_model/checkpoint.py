@@ -29,7 +29,15 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import PLLError, similar
 from . import DOCUMENTS
-from .checks import check_left_over, check_own_code, check_pieces, check_positions, check_trained, check_vocabulary
+from .checks import (
+    check_left_over,
+    check_one_place,
+    check_own_code,
+    check_pieces,
+    check_positions,
+    check_trained,
+    check_vocabulary,
+)
 from .folders import check_folder, check_weights
 from .hub import cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
@@ -37,6 +45,8 @@ from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
+# Entries of transformer_config that say how all files are got from the hub, not the configuration alone.
+OF_HUB = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,9 @@ def read_checkpoint(
     RAISES (ValueError): The model cannot be used to score text.
     """
     check_folder(source)
+    check_one_place(transformer_config, source)
     hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    hub_settings.update((key, transformer_config[key]) for key in OF_HUB if key in transformer_config)
     no_connection = connection_error(source, revision)
     if no_connection is not None:  # the model may be in the cache
         hub_settings["local_files_only"] = True

@@ -44,6 +44,17 @@ def check_no_remote_code(**settings: dict[str, Any]) -> None:
             )
 
 
+def check_one_place(transformer_config: Mapping[str, Any], source: str) -> None:
+    """RAISES (ValueError): The configuration is to be read from another place than the weights."""
+    for key in ("gguf_file", "revision", "subfolder"):
+        if key in transformer_config:
+            raise ValueError(
+                f"transformer_config has {key!r} ({transformer_config[key]!r}), which would hold for config.json, but "
+                f"not for the weights of {source!r}: the scores would be those of another model. Remove it. Choose a "
+                "revision with `revision`, beside `name`. Of a model in a subfolder, give that folder as `name`."
+            )
+
+
 def check_own_code(settings: Mapping[str, Any], place: str) -> None:
     """Settings, and those within them, must name no code but that of transformers and PyTorch.
 

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 from huggingface_hub.utils import get_session
 
 from spacy_pll import make_pipeline
@@ -97,6 +98,27 @@ def test_models_in_the_cache_are_refused_as_those_in_folders_are(cached):
         (ValueError, OSError), match="'without/tokenizer' (knows no text.*vocab.txt|was not found|cannot be)"
     ):
         model.load()
+
+
+def test_the_weights_are_of_the_cache_that_the_configuration_is_of(model_folder, hub_cache, tmp_path):
+    """Another cache has another model of that name."""
+    folder = tmp_path / "another" / "models--team--baby"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text("c" * 40)
+    other = shutil.copytree(model_folder("electra"), folder / "snapshots" / ("c" * 40))
+    model = MaskedLanguageModel("team/baby", transformer_config={"cache_dir": str(tmp_path / "another")})
+    weights = model.load().checkpoint.transformer.state_dict()
+    expected = MaskedLanguageModel(str(other)).load().checkpoint.transformer.state_dict()
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert model.describe().commit == "c" * 40
+
+
+@pytest.mark.parametrize("entry", [{"subfolder": "checkpoint-2"}, {"revision": "v2"}, {"gguf_file": "model.gguf"}])
+def test_a_configuration_from_another_place_than_the_weights(model_folder, tmp_path, entry):
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+    shutil.copytree(folder, folder / "checkpoint-2")
+    with pytest.raises(ValueError, match=rf"transformer_config has '{[*entry][0]}' .*not for the weights.* `revision`"):
+        MaskedLanguageModel(str(folder), transformer_config=entry).load()
 
 
 # In a process of its own, because transformers and huggingface_hub look up HF_HUB_OFFLINE when they are imported. Names
