@@ -105,7 +105,7 @@ def check_kind(
     config: Any, tokenizer: PreTrainedTokenizerBase, configs: Mapping[Any, Any], kind: str, example: str, source: str
 ) -> None:
     """RAISES (ValueError): A masked model has no mask token of its own, transformers has no model of this kind, or the
-    model reads more than the text.
+    model reads more than the text, or other types of pieces.
     """
     if kind == "masked" and tokenizer.mask_token_id is None:
         raise ValueError(
@@ -118,6 +118,17 @@ def check_kind(
         raise ValueError(
             f"The model {source!r} reads the language of a text beside the text, which is not done here, so its scores "
             "would be wrong. Choose a model that needs no language, such as FacebookAI/xlm-mlm-100-1280."
+        )
+    types = {0}
+    if tokenizer.is_fast and "token_type_ids" in tokenizer.model_input_names:
+        text = tokenizer.backend_tokenizer.encode("a")
+        types |= {kind for kind, is_seen in zip(text.type_ids, text.attention_mask) if is_seen}  # not of padding
+    # Funnel's type of its first token is related to each other type alike.
+    if types - {0, getattr(tokenizer, "cls_token_type_id", 0)} and getattr(config, "type_vocab_size", 1) > 1:
+        raise ValueError(
+            f"The tokenizer of {source!r} gives the pieces of a text the types (token_type_ids) {sorted(types)}. Here "
+            "all have the type 0, so the scores would be wrong. If the model was trained with that, write 0 for each "
+            "type_id of `single` in the post_processor of tokenizer.json. Otherwise choose another model."
         )
     if type(config) not in configs:
         raise ValueError(

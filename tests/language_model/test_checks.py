@@ -1,12 +1,16 @@
 """Models that are refused."""
 
 import json
+from contextlib import nullcontext
+from copy import deepcopy
 
 import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
+from tokenizers.processors import TemplateProcessing
 
+from spacy_pll import make_pipeline
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
 
@@ -20,6 +24,25 @@ def test_checkpoint_without_head(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="no trained weights for cls.predictions.*BertForMaskedLM, with its"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("single", ["[CLS]:0 $A:1 [SEP]:1", "[CLS]:1 $A:0 [SEP]:0"])
+def test_pieces_of_another_type(tmp_path, single):
+    """A score was that of a text whose pieces are of the type 0."""
+    tokenizer = deepcopy(get_tokenizer("wordpiece"))
+    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=special)
+    types = [int(kind) for kind in single if kind in "01"]
+    for names, said in ((["input_ids"], None), (["input_ids", "token_type_ids"], r"types \(token_type_ids\) \[0, 1\]")):
+        tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = names
+        assert tokenizer("a").get("token_type_ids", types) == types
+        for architecture in ("bert", "roberta"):  # RoBERTa has one type
+            model = build_transformer(architecture, tokenizer, type_vocab_size=2 - (architecture == "roberta"))
+            for saved in (model, tokenizer):
+                saved.save_pretrained(tmp_path)
+            for given in ((model, tokenizer), tmp_path):
+                with pytest.raises(ValueError, match=said) if said and architecture == "bert" else nullcontext():
+                    make_pipeline(given)
 
 
 def save_with_config(folder, transformer, tokenizer, **entries):
