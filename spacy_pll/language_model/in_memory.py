@@ -77,8 +77,13 @@ class InMemory:
         state = (
             *(model.dtype, model.device, count_embeddings(model)),
             *(len(tokenizer), tokenizer.added_tokens_decoder, tokenizer.special_tokens_map),
-            # Hooks are set on layers, which may be moved or replaced. Of a copy, all but the weights is as it was.
-            [(ref(module), {} if in_float32 else _described_module(module)) for module in model.modules()],
+            *(tokenizer.model_max_length, tokenizer.split_special_tokens, *_described_steps(tokenizer)),
+            # Hooks are set on layers, which may be moved or replaced. With those of others, a model may allow less. Of
+            # a copy, all but the weights is as it was.
+            [
+                (ref(module), _of_others(module), {} if in_float32 else _described_module(module))
+                for module in model.modules()
+            ],
         )
         if state == self._state:
             return
@@ -104,11 +109,26 @@ class InMemory:
                 copy.copy_(weight)
 
 
+def _described_steps(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """What a fast tokenizer does to a text before it divides it, and what it puts around it."""
+    steps = ("normalizer", "pre_tokenizer", "post_processor") if tokenizer.is_fast else ()
+    return [repr(getattr(tokenizer.backend_tokenizer, name)) for name in steps]
+
+
+def _of_others(module: torch.nn.Module) -> tuple[int, set[int]]:
+    """What others have set on a module: a function that runs in its place, and hooks."""
+    hooks = {**module._forward_pre_hooks, **module._forward_hooks}
+    from_where = {number: getattr(getattr(hook, "func", hook), "__module__", "") for number, hook in hooks.items()}
+    own = {number for number, name in from_where.items() if str(name).startswith(__package__)}
+    return id(vars(module).get("forward")), hooks.keys() - own
+
+
 def _described_module(module: torch.nn.Module) -> dict[str, object]:
     """What a module has besides the values of its weights and its mode, such as which adapter is in use."""
     shapes = [None if x is None else x.shape for x in (*module._parameters.values(), *module._buffers.values())]
     others = [(name, value) for name, value in vars(module).items() if name not in OF_MODULES]
-    return {"": shapes, **{name: repr(value) for name, value in others if isinstance(value, PLAIN)}}
+    functions = {name: id(value) for name, value in others if callable(value)}
+    return {"": shapes, **functions, **{name: repr(value) for name, value in others if isinstance(value, PLAIN)}}
 
 
 def _described(given: object) -> str:

@@ -2,6 +2,8 @@
 
 import gc
 from copy import deepcopy
+from functools import partial
+from types import MethodType
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ import torch
 import transformers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import Sequence, Split
+from tokenizers.processors import TemplateProcessing
 
 from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
@@ -84,7 +89,7 @@ def test_each_part_has_the_mode_that_it_had(mode, margin):
     # Without dropout, whatever the mode.
     assert scores(nlp(TEXT)).tolist() == scores(make_pipeline(pair, mask_margin=margin)(TEXT)).tolist()
     assert modes() == expected
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(ValueError, match="broken"):  # in the trial of a model that may have changed
         with model.cls.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(RuntimeError("broken"))):
             nlp("Another one.")
     assert modes() == expected
@@ -264,6 +269,59 @@ def test_a_model_whose_layers_are_changed(change, dtype):
     nlp(TEXT)
     change(model.bert.encoder.layer, model.config)
     check_against_brute_force(nlp, model, tokenizer)
+
+
+def without_the_fourth_piece(module, args, output):
+    """As in studies of what a position contributes."""
+    output = output[0] if isinstance(output, tuple) else output
+    return output.index_fill(1, torch.tensor([3]), 0.0)
+
+
+def set_a_hook(module):
+    module.register_forward_hook(without_the_fourth_piece)
+
+
+def replace_its_function(module):
+    def forward(self, *args, **kwargs):
+        return without_the_fourth_piece(self, args, type(self).forward(self, *args, **kwargs))
+
+    module.forward = MethodType(forward, module)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("change", [set_a_hook, replace_its_function])
+def test_what_is_set_on_a_layer_later(change, layer, dtype):
+    """The last layer was run at the targets alone, as had been found to be right before."""
+    model, tokenizer = build()
+    nlp = make_pipeline((model.to(dtype), tokenizer))
+    before = nlp(TEXT)._.pll
+    change(model.bert.encoder.layer[layer])
+    assert nlp(TEXT)._.pll != pytest.approx(before, abs=0.1)
+    loaded = get_scorer(nlp).model.load()
+    assert get_scorer(nlp).model.load() is loaded  # what was found is kept
+    check_against_brute_force(nlp, model, tokenizer)
+
+
+def test_a_tokenizer_whose_steps_are_changed():
+    model, tokenizer = build()
+    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
+    steps = {
+        "normalizer": Lowercase(),
+        "pre_tokenizer": Sequence([tokenizer.backend_tokenizer.pre_tokenizer, Split("e", "isolated")]),
+        "post_processor": TemplateProcessing(single="[CLS] [CLS] $A [SEP]", special_tokens=special),
+    }
+    changes = [
+        *(partial(setattr, tokenizer.backend_tokenizer, name, step) for name, step in steps.items()),
+        partial(setattr, tokenizer, "model_max_length", 16),
+        partial(setattr, tokenizer, "split_special_tokens", True),
+    ]
+    nlp, text = make_pipeline((model, tokenizer)), "The traveler [UNK] lost the souvenir."
+    for change in changes:
+        before = nlp(text)._.pll
+        change()
+        assert nlp(text)._.pll == make_pipeline((model, tokenizer))(text)._.pll != before
 
 
 @pytest.mark.filterwarnings("ignore:Already found a `peft_config` attribute")
