@@ -60,10 +60,8 @@ MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
 CPU_PASS_COST = 100
 GPU_PASS_COST = {"float32": 2_300, "tf32": 8_500, "bfloat16": 13_000, "float16": 13_000}
 LAYER = 7_100_000
-
 # What a pass has too much of if it does not fit into memory.
 SEVERAL_ROWS, ONE_ROW = "ids in several rows", "targets in a row"
-
 # Held while a model is loaded. It belongs to the module, so that a model can be pickled.
 _loading = threading.RLock()
 
@@ -100,6 +98,9 @@ class Owned(Protocol):
 
     def copy_weights(self, transformer: Any) -> None:
         """Give a copy of the model the weights that the model has now."""
+
+    def check_saving(self, language_model: "TransformerLanguageModel") -> None:
+        """Refuse what would be another model once it is read again."""
 
 
 class TransformerLanguageModel:
@@ -142,8 +143,7 @@ class TransformerLanguageModel:
             raise ValueError("`name` is empty. Name a model, or leave it out for the built-in one.")
         self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
-        self.tokenizer_config = dict(tokenizer_config)
-        self.transformer_config = dict(transformer_config)
+        self.tokenizer_config, self.transformer_config = dict(tokenizer_config), dict(transformer_config)
         self.precision: Precision = precision or ("bfloat16" if mixed_precision else "float32")
         check_no_remote_code(tokenizer_config=self.tokenizer_config, transformer_config=self.transformer_config)
         self.loaded: LoadedModel | None = None
@@ -374,11 +374,11 @@ class TransformerLanguageModel:
     def to_disk(self, path: str | Path) -> None:
         """Write a plain Hugging Face folder, as `write_checkpoint` does, with the weights that the checkpoint has.
 
-        RAISES (ValueError): They are kept rounded, and cannot be read again.
+        RAISES (ValueError): They are kept rounded, and cannot be read again. A model in memory is not as they say.
         """
         loaded = self.load()
         if self.owned is not None:
-            self.owned.copy_weights(loaded.forward.model)
+            self.owned.check_saving(self)
         checkpoint = loaded.checkpoint
         if loaded.is_rounded:
             checkpoint = read_unrounded(checkpoint, self._source[0], lambda: self._read(*self._source))

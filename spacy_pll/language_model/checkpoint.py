@@ -204,7 +204,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
 
     RAISES (ValueError): There are adapters beside the weights.
     """
-    if any(type(module).__module__.startswith("peft.") for module in checkpoint.transformer.modules()):
+    if has_adapters(checkpoint.transformer):
         raise PLLError(
             "This model has adapters beside its weights, and a folder of transformers would not have both.",
             "Give a model with them in its weights: peft.PeftModel.from_pretrained(model, FOLDER).merge_and_unload().",
@@ -230,6 +230,11 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)  # of another model that was saved here before
     for name, content in checkpoint.documents.items():
         (folder / name).write_bytes(content)
+
+
+def has_adapters(model: torch.nn.Module) -> bool:
+    """Whether a model has adapters of PEFT beside its weights."""
+    return any(type(module).__module__.startswith("peft.") for module in model.modules())
 
 
 def _dtype_of(config: Any) -> torch.dtype:

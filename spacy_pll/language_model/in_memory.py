@@ -8,10 +8,12 @@ import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
+from .capabilities import are_close, make_texts
 from .causal import CausalLanguageModel
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, has_adapters
 from .checks import check_precision, check_vocabulary, count_embeddings
 from .forward import Precision
 from .torch_settings import usual_tensors
@@ -107,6 +109,33 @@ class InMemory:
         if model is not None and model is not transformer:
             for copy, weight in zip(*([*one.parameters(), *one.buffers()] for one in (transformer, model))):
                 copy.copy_(weight)
+
+    def check_saving(self, language_model: TransformerLanguageModel) -> None:
+        """Compare the model, with its weights of now, with what transformers makes of its configuration and weights.
+
+        RAISES (PLLError): These are two: the class is one of the user, or layers were replaced, or have hooks.
+        """
+        loaded = language_model.load()
+        model, forward = loaded.checkpoint.transformer, loaded.forward
+        self.copy_weights(model)
+        if has_adapters(model):  # `write_checkpoint` says so
+            return
+        ids = torch.from_numpy(make_texts(loaded.tokenizer, loaded.max_length).long[None]).to(model.device)
+        with torch.random.fork_rng([]), usual_tensors(), torch.no_grad(), forward.in_float32(), forward.evaluating():
+            plain = language_model.auto_class.from_config(deepcopy(model.config)).float().to(model.device).eval()
+            try:
+                plain.load_state_dict(model.state_dict())
+                same = are_close(model(ids).logits.log_softmax(-1), plain(ids).logits.log_softmax(-1))
+            except RuntimeError:  # its weights have other names or sizes
+                same = False
+        if not same:
+            raise PLLError(
+                f"This {type(model).__name__} cannot be saved: of its configuration and weights, transformers would "
+                f"make a {type(plain).__name__} with other scores. It has a class of its own, hooks, or layers that "
+                "were replaced or compiled.",
+                "Save it as it was before. Or correct its configuration (model.config), such as tie_word_embeddings. "
+                "Or give its class to transformers (docs/models.md#models-with-code-of-their-own).",
+            )
 
 
 def _described_steps(tokenizer: PreTrainedTokenizerBase) -> list[str]:

@@ -376,6 +376,61 @@ def test_a_model_with_adapters_is_not_saved():
         nlp.to_bytes()
 
 
+class WithTemperature(transformers.BertForMaskedLM):
+    def forward(self, *args, **kwargs):
+        output = super().forward(*args, **kwargs)
+        output.logits = output.logits / 2
+        return output
+
+
+class SameAsBefore(transformers.BertForMaskedLM):
+    pass
+
+
+def untie_its_head(model):
+    model.set_output_embeddings(torch.nn.Linear(32, model.config.vocab_size).to(model.dtype))
+
+
+def change_its_activation(model):
+    model.bert.encoder.layer[1].intermediate.intermediate_act_fn = torch.nn.ReLU()
+
+
+def set_a_hook_on_a_layer(model):
+    set_a_hook(model.bert.encoder.layer[1])
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model, "__class__", WithTemperature),
+        *(untie_its_head, change_its_activation, set_a_hook_on_a_layer),
+        lambda model: remove_the_last(model.bert.encoder.layer, model.config),
+    ],
+)
+def test_a_model_that_a_folder_would_not_have_is_not_saved(change, dtype, tmp_path):
+    """A pipeline was saved, and gave other scores when it was loaded."""
+    model, tokenizer = build()
+    change(model)
+    nlp = make_pipeline((model.to(dtype), tokenizer))
+    assert nlp(TEXT)._.pll < 0
+    state = torch.random.get_rng_state()
+    with pytest.raises(ValueError, match="cannot be saved: .* would make a BertForMaskedLM with other scores"):
+        nlp.to_disk(tmp_path)
+    assert not (tmp_path / "pll" / "model").exists() and torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.cpu
+def test_a_class_that_changes_nothing_is_saved(tmp_path):
+    model, tokenizer = build()
+    model.__class__ = SameAsBefore
+    model.train()
+    nlp = make_pipeline((model, tokenizer))
+    nlp.to_disk(tmp_path)
+    assert model.training and scores(spacy.load(tmp_path)(TEXT)).tolist() == scores(nlp(TEXT)).tolist()
+
+
 def test_a_left_to_right_model():
     from transformers import GPT2Config, GPT2LMHeadModel
 
