@@ -207,7 +207,7 @@ class Predictor:
         if isinstance(text, Doc):
             pieces = scored = max(len(text), pieces)  # a protein has a token for each letter
             if key is not None and key in text.spans:
-                scored = pieces * min(len(text), sum(map(len, text.spans[key]))) // max(1, len(text))
+                scored = pieces * min(len(text), sum(map(len, named_spans(text, key)))) // max(1, len(text))
         scored = math.ceil(scored * (settings.sample_words or 1))
         length = min(pieces + 2, loaded.max_length)
         return estimate_ids(scored, length, self._masks, settings.mask_spacing, settings.mask_margin)

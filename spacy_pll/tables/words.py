@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from ..errors import PLLError
 from ..requirements import extra
 from ..settings import at_least, check_values
-from ..span_getters import TEXT_SPAN
+from ..span_getters import TEXT_SPAN, named_spans, stored_spans
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
@@ -80,7 +80,7 @@ class WordRows(TextRows):
         return {"doc": int, "word": int, **place, **region, **lagged, **again}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for row in self.of(doc.spans[TEXT_SPAN][0] if TEXT_SPAN in doc.spans else doc):
+        for row in self.of(named_spans(doc, TEXT_SPAN)[0] if TEXT_SPAN in doc.spans else doc):
             first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
             yield {**first, **fields, **row}
 
@@ -104,9 +104,11 @@ class WordRows(TextRows):
                     f"A doc has no spans under `regions`, doc.spans[{regions!r}], so its words are in none. "
                     f"It has spans under these keys: {list(tokens.doc.spans)}."
                 )
-            spans = reversed(tokens.doc.spans.get(regions, []))
-            region = {i: span.label_ for span in spans for i in range(span.start, span.end)}
-            found["region"] = [region.get(word.start) or None for word in words]
+            # By characters: spaCy does not move spans where tokens are merged.
+            spans = stored_spans(tokens.doc, regions)[::-1] if regions in tokens.doc.spans else []
+            region = {i: label for *_, label, start, end in spans for i in range(start, end)}
+            labels = [region.get(word.start_char) for word in words]
+            found["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
         found[names.pieces] = [word._.get(names.pieces) for word in words]
         found["length"] = [len(word.text) for word in words]
         if self.table.log_frequency:

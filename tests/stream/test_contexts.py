@@ -208,7 +208,8 @@ def test_tokens_that_are_merged_before_they_are_scored_do_not_move_the_text(make
         list(score_placed(merging, [("York is", "They saw New ", "")]))
 
 
-def test_targets_and_units_are_found_behind_merged_tokens(make_nlp):
+@pytest.mark.parametrize("pipe", [False, True])
+def test_targets_and_units_are_found_behind_merged_tokens(make_nlp, pipe):
     text, key = "In New York City it rains, and The Old House is dry.", "some"
     docs = []
     for merges in (False, True):
@@ -217,12 +218,36 @@ def test_targets_and_units_are_found_behind_merged_tokens(make_nlp):
             nlp.add_pipe("merges_names", first=True)
         doc = nlp.make_doc(text)
         doc.spans[key] = [
-            doc.char_span(text.index(part), text.index(part) + len(part)) for part in ("rains", "is dry.")
+            doc.char_span(text.index(part), text.index(part) + len(part), label=part) for part in ("rains", "is dry.")
         ]
-        docs.append(nlp(doc))
+        docs.append(*nlp.pipe([doc]) if pipe else [nlp(doc)])
     plain, merged = docs
     assert len(merged) < len(plain) and merged._.pll == pytest.approx(plain._.pll, abs=1e-5)
     assert [token.text for token in merged if token._.pll is not None] == ["rains", "is", "dry", "."]
+    assert [(span.text, span.label_) for span in merged.spans[key]] == [("rains", "rains"), ("is dry.", "is dry.")]
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_rows_of_words_are_those_of_the_text_where_tokens_are_merged(make_nlp, tmp_path, place):
+    """Also behind the component: rows were those of other tokens, or E035 was raised."""
+    rows = [
+        {"b": "In New York City ", "text": "it is not The Old House."},
+        {"b": "They saw Los Angeles.", "text": "I ran."},
+    ]
+    table, plain, merging = write_jsonl(tmp_path / "t.jsonl", *rows), make_nlp("bert"), make_nlp("bert")
+    merging.add_pipe("merges_names", **{place: True})
+    found = []
+    for name, nlp in (("plain", plain), ("merging", merging)):
+        nlp.to_disk(tmp_path / name)
+        how = ("--model", tmp_path / name, "--table", "words", "--no-log-frequency", "--context-column", "b")
+        run("score", table, out := tmp_path / f"{name}.jsonl", *how)
+        found.append([json.loads(line) for line in out.read_text().splitlines()])
+    texts = [[row["text"] for row in rows] for rows in found]
+    assert texts == ["it is not The Old House. I ran.".split(), ["it", "is", "not", "The Old House.", "I", "ran."]]
+    sums = [
+        sum(row["pll_word_l2r"] for row in rows if row["text"] in ("I", "ran.", "it", "is", "not")) for rows in found
+    ]
+    assert sums[0] == pytest.approx(sums[1], abs=1e-4)
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

@@ -114,6 +114,12 @@ def test_regions_are_the_labels_of_spans(make_nlp):
     assert [row["region"] for row in found] == ["subject", "subject", "later", None, None, "end"]
     # a word is in the region in which it begins
     assert rows(doc, WordTable(regions="regions", log_frequency=False))[-1]["region"] is None
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])  # which moves no span: each would be one of other tokens
+    found = rows(doc, WordTable("spacy", regions="regions", log_frequency=False))
+    assert [(row["text"], row["region"]) for row in found] == [
+        ("The", "subject"), ("old man", "subject"), ("the", None), ("boats", None), (".", "end")
+    ]  # fmt: skip
     with pytest.warns(UserWarning, match=r"no spans under `regions`, doc.spans\['others'\].*keys: \['regions'\]"):
         found = rows(doc, WordTable(regions="others", log_frequency=False))
     assert {row["region"] for row in found} == {None}
