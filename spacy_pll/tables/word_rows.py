@@ -4,6 +4,7 @@ The words of a text are its tokens, whatever spaCy's tokenizer would make of it,
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -89,7 +90,8 @@ def score_words(
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
 
     def read(_: int, doc: Doc) -> list[dict[str, Any]]:
-        return [{name: _in_base(row[own], own, base) for name, own in columns.items()} for row in table_of.of(doc)]
+        in_base = {name: base if name != own else None for name, own in columns.items()}
+        return [{name: _in_base(row[own], in_base[name]) for name, own in columns.items()} for row in table_of.of(doc)]
 
     with closing(read_each(nlp, docs, read, work, kept, n=len(texts))) as of_texts:
         for members, of_words in zip(texts, of_texts, strict=True):
@@ -109,7 +111,9 @@ def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]
     """
     if base is not None and not (math.isfinite(base) and base > 1):
         raise ValueError(f"`base` must be a number above 1, such as 2. It is {base}.")
-    return {name.replace(SURPRISAL, surprisal_in(base), 1): name for name in types if name not in PLACE}
+    # Scores may be called so, too: with `attr="surprisal"`.
+    pattern = rf"^{SURPRISAL}(?=$|_lag\d+$)"
+    return {re.sub(pattern, surprisal_in(base), name): name for name in types if name not in PLACE}
 
 
 def surprisal_in(base: float | None) -> str:
@@ -117,8 +121,8 @@ def surprisal_in(base: float | None) -> str:
     return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
 
 
-def _in_base(value: Any, column: str, base: float | None) -> Any:
-    return value if value is None or base is None or not column.startswith(SURPRISAL) else value / math.log(base)
+def _in_base(nats: Any, base: float | None) -> Any:
+    return nats if nats is None or base is None else nats / math.log(base)
 
 
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:

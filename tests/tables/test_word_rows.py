@@ -1,4 +1,5 @@
 import math
+import re
 import warnings
 
 import pandas as pd
@@ -92,6 +93,9 @@ def test_bits(nlp):
         nats[1]["surprisal"] * 0 + nats[0]["surprisal"] / math.log(2)
     )
     assert "surprisal" not in bits[0] and bits[0]["pll_word_l2r"] == nats[0]["pll_word_l2r"]
+    named = score_words(rows_of(["The", "cats"]), nlp, lags=1, base=2, attr="surprisal", **PLAIN)
+    as_pll = [{re.sub("^surprisal_(?!base)(?!lag)", "pll_", name): row[name] for name in row} for row in named]
+    assert as_pll == bits
 
 
 def test_data_frames(nlp):
