@@ -137,6 +137,7 @@ class Predictor:
                 f"It is {model!r:.100}."
             )
         self.get_spans, self.settings = get_spans, settings
+        self._names = list(settings.metrics)
         self._variants = list(variants)
         self.counts = WorkDone()  # since it was made, or since this was set
         self.warnings = TextWarnings()
@@ -144,7 +145,15 @@ class Predictor:
 
     @property
     def metrics(self) -> list[Metric]:
-        """Looked up when they are used: a pickled predictor has their names, and one registered anew is the new one."""
+        """Looked up when they are used: a pickled predictor has their names, and one registered anew is the new one.
+
+        RAISES (ValueError): The settings have other metrics than when it was made: attributes are named after those.
+        """
+        if (names := list(self.settings.metrics)) != self._names:
+            raise PLLError(
+                f"The metrics of a component cannot be replaced: it was made with {self._names}, and has {names} now.",
+                "Make another with these `metrics`.",
+            )
         return self._variants or [get_metric(name) for name in self.settings.metrics]
 
     @property

@@ -1,6 +1,7 @@
 """Settings, models and docs with which nothing can be scored: an error that says so, and the other docs are scored."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,19 @@ def test_docs_without_spans_under_a_key(make_nlp, setting):
     nlp = make_nlp(**{setting: "souvenir"})
     with pytest.warns(UserWarning, match=f"under `{setting}`, .*'souvenir'.*these keys: none. A key is .* and no word"):
         nlp("A souvenir.")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_metrics_that_are_replaced_later(make_nlp, in_place):
+    """Their scores had the names of those before."""
+    nlp = make_nlp()
+    predictor = nlp.get_pipe("pll").predictor
+    if in_place:
+        predictor.settings.metrics[0] = "original"
+    else:
+        predictor.settings = replace(predictor.settings, metrics=["original"])
+    with pytest.raises(ValueError, match=r"made with \['word_l2r'\], and has \['original'\] now. Make another"):
+        nlp("A cat.")
 
 
 def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
