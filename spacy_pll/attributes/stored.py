@@ -33,7 +33,9 @@ def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple
         for old in earlier:
             if old[1] in replaced:
                 del doc.user_data[old]
-    user_data: dict[Any, Any] = doc.user_data
+    # A caller may have given the same dict to several docs.
+    user_data: dict[Any, Any] = {**doc.user_data}
+    doc.user_data = user_data
     is_short = not starts or starts[-1] < SHARED
     for name, values in columns:
         shared = _first_keys(name)

@@ -187,6 +187,17 @@ def test_scoring_again_after_a_merge_leaves_nothing_of_before(make_nlp):
     assert nlp(doc).user_data == nlp(merged).user_data
 
 
+def test_docs_that_were_made_with_the_same_user_data_have_scores_of_their_own(make_nlp):
+    nlp, shared = make_nlp("bert", keep_pieces=True), {"source": "a corpus"}
+    texts = [["The", "cats", "sleep", "."], ["A", "souvenir", "."]]
+    expected = [nlp(Doc(nlp.vocab, words)) for words in texts]
+    docs = list(nlp.pipe([Doc(nlp.vocab, words, user_data=shared) for words in texts]))
+    for doc, other in zip(docs, expected):
+        assert [token._.pll for token in doc] == pytest.approx([token._.pll for token in other], abs=1e-5)
+        assert doc._.pll_data["ids"] == other._.pll_data["ids"] and doc.user_data["source"] == "a corpus"
+    assert shared == {"source": "a corpus"}
+
+
 @pytest.mark.core
 def test_values_set_by_hand(unregistered):
     install(Names("by_hand", []))
