@@ -105,6 +105,26 @@ def test_merged_tokens_are_kept_like_others(doc, copy):
         assert json.dumps(other._.x_data) == json.dumps(doc._.x_data) and other._.x_data["token"][:2] == [0, 0]
 
 
+def test_cut_docs_that_are_joined_have_no_values_of_what_was_cut_away(make_nlp):
+    """`Span.as_doc` copies all values of the doc, and they lie on the tokens of what is joined with it."""
+    nlp = make_nlp("bert", metrics=METRICS, attr="x")
+    doc, other = nlp("The cats sleep. I can't believe it. Nobody knows the souvenir."), nlp("A cat.")
+    first, second, third = (doc[a:b].as_doc(copy_user_data=True) for a, b in ((0, 4), (4, 10), (10, 15)))
+    for right in ([first, second, third], [doc, other, doc], [other, first], [third, other]):
+        joined = Doc.from_docs(right)
+        assert joined._.x == pytest.approx(sum(one._.x for one in right))
+        assert [token._.x for token in joined] == [token._.x for one in right for token in one]
+    for wrong in ([first, third], [third, second], [first, other], [other, third]):
+        joined = Doc.from_docs(wrong)
+        for read in (lambda joined: joined._.x, lambda joined: to_dataframe(joined, attr="x")):
+            with pytest.raises(ValueError, match="Values of other texts are among .* score the joined doc again: nlp"):
+                read(joined)
+        again = nlp(joined)
+        assert again._.x == pytest.approx(nlp(joined.text)._.x, abs=1e-5)
+        merge(again, (0, 2), (2, 4))
+        assert again._.x == pytest.approx(sum(token._.x for token in again))
+
+
 def test_components_that_merge_may_stand_behind(make_nlp):
     nlp = make_nlp("bert")
     expected = nlp(TEXT)
