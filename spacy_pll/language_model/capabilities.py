@@ -195,7 +195,7 @@ def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int
     text = text.copy()
     if mask_id is not None:
         text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
-    with forward.device, forward.evaluating():
+    with forward.tensors(), forward.evaluating():
         logits = forward.model(input_ids=torch.from_numpy(text[None]).to(forward.device), return_dict=True).logits
     return _Expected(text, _picked(logits[0].float(), text))
 
