@@ -50,15 +50,18 @@ EVERY_EXCEPTION = English.Defaults.tokenizer_exceptions
 EXCEPTIONS = ["It's", "can't", "cannot", "couldn't", "didn't", "'s", "’s", "Dr.", "p.m.", "a.", "'em", "'", "''", "—"]
 
 
-class OfSpacy(EntryPoints):
-    def get(self, group, default=()):  # as older versions of catalogue look for them
-        return self.select(group=group)
+class OfSpacy(dict):
+    def select(self, group):
+        return self.get(group)  # as older versions of catalogue look for them
+
+    def get(self, group, default=()):
+        return super().get(group, EntryPoints())
 
 
-# Each pipeline looks for spaCy's entry points several times, among those of all packages.
+# Each pipeline looks for spaCy's entry points many times, among those of all packages.
 installed = catalogue.AVAILABLE_ENTRY_POINTS
 groups = [group for group in installed.groups if group.startswith(("spacy", "thinc"))]
-catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy(entry for group in groups for entry in installed.select(group=group))
+catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy((group, installed.select(group=group)) for group in groups)
 
 
 def is_default(config):
@@ -79,9 +82,16 @@ def pytest_configure(config):
         }
 
 
+count_frozen = gc.get_freeze_count
+
+
 def pytest_collection_finish():
-    """What is there now stays: the search for garbage need not look at it again and again."""
+    """What is there now stays: the search for garbage need not look at it again and again. Nor need each run count it,
+    which was a sixth of the time of the tests of commands.
+    """
     gc.freeze()
+    count = count_frozen()
+    gc.get_freeze_count = lambda: count
 
 
 # The default tests take these architectures and the tiny tokenizers. The others are slow.
@@ -281,6 +291,8 @@ def model_folder(tmp_path_factory):
     return make
 
 
+# Folders and modules of tests in which each model is read and tried anew.
+ANEW = {"language_model", "models", "test_faults", "test_model_of_the_user", "test_program"}
 # Folders of models that no test changes; what was read there, and what was found of them.
 UNCHANGED = {str(Path(spacy_pll.__file__).parent / "language_model" / "builtin")}
 READ, FOUND = {}, {}
@@ -288,11 +300,11 @@ READ, FOUND = {}, {}
 
 @pytest.fixture(autouse=True)
 def models_are_read_and_tried_once(request, monkeypatch):
-    """A model is read, and what it allows is found out, when it is first loaded, but in tests of models and scores each
-    time: this was a third of the time of the tests of commands.
+    """A model is read, and what it allows is found out, when it is first loaded, but in tests of models each time: this
+    was a third of the time of the tests of commands.
     """
     base = sys.modules.get("spacy_pll.language_model.base")
-    if base and request.path.parent.name not in ("component", "language_model", "models", "properties", "scoring"):
+    if base and not ANEW.intersection((request.path.parent.name, request.path.stem)):
         monkeypatch.setattr(base, "read_checkpoint", partial(read_once, base.read_checkpoint))
         for name in ("find_capabilities", "find_direction", "find_shift"):
             monkeypatch.setattr(base, name, partial(find_once, getattr(base, name)))

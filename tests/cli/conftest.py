@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+import sys
 from typing import Any, NamedTuple, get_args
 
 import typer.testing
@@ -13,6 +14,16 @@ import spacy_pll.cli  # what the entry point `spacy_cli` imports
 
 # The runner asks for the command each time, and it is made anew, with the options of all of spaCy's commands.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+make = spacy_pll.cli.LazyCommands.__getitem__
+
+
+@functools.cache
+def made(name, path):
+    return make(spacy_pll.cli.LazyCommands(), name)
+
+
+# The commands, too, and each is looked for among the entry points of all packages: those in the folders of `sys.path`.
+spacy_pll.cli.LazyCommands.__getitem__ = lambda self, name: made(name, (*sys.path,))
 
 
 def invoke(*arguments, **more):

@@ -1,7 +1,6 @@
 """No command writes to what it reads, or two outputs to one file: for each pair of its options and arguments."""
 
 import os
-from functools import cache
 from itertools import combinations, cycle, permutations
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 from spacy_pll.cli import LazyCommands
 
 from .conftest import parameters_of
-
-made = cache(LazyCommands().__getitem__)  # each command once
 
 
 @pytest.fixture
@@ -35,7 +32,7 @@ def refusal(capsys, command, values):
             arguments += [value] if one.flag is None else []
             options += [one.flag, value] if one.flag else []
     with pytest.raises(SystemExit) as error:
-        made(command).main([*options, *arguments, "--force"], standalone_mode=False)
+        LazyCommands()[command].main([*options, *arguments, "--force"], standalone_mode=False)
     assert error.value.code == 1
     return " ".join(capsys.readouterr().err.split())
 

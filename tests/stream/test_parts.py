@@ -9,6 +9,8 @@ from spacy_pll.errors import ResumeError
 from spacy_pll.stream.known import KeptScores
 from spacy_pll.stream.parts import ResumableOutput
 
+from ..conftest import count_frozen
+
 TEXTS = {1: "aaaa", 2: "bbbb", 3: "cccc"}  # the fingerprints of the input after so many
 MANIFEST = {"input": {"texts": 3, "digest": "abc"}, "batch_size": 2, "model": {"folder": None}}
 
@@ -104,8 +106,9 @@ def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_
 
 
 @pytest.mark.parametrize("kind", [KeptScores, ResumableOutput])
-def test_the_garbage_collector_leaves_alone_what_is_there_before_a_run(output, kind):
+def test_the_garbage_collector_leaves_alone_what_is_there_before_a_run(output, kind, monkeypatch):
     """And what the program had frozen stays so, as the tests do it."""
+    monkeypatch.setattr(gc, "get_freeze_count", count_frozen)
     for is_frozen in (False, True):
         (gc.freeze if is_frozen else gc.unfreeze)()
         for error in (None, KeyboardInterrupt):
