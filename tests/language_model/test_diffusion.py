@@ -5,9 +5,9 @@ diffusion, and never predicts its mask. Their tokenizers have no mask token of t
 """
 
 import shutil
-import subprocess
 import sys
 from copy import deepcopy
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ from spacy_pll import Choice, Option, choices, log_probability_bounds, make_pipe
 from spacy_pll.errors import PLLError
 
 from .. import reference
+from ..cli.conftest import run
 from ..conftest import get_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -207,8 +208,6 @@ def by_itself(folder, before, text, shift=0, first=(), last=(), cfg=0):
     """The mean over all orders of the pieces of the text, by way of the masked sets: transformers alone. With guidance
     (Nie et al. 2025), each set is also read with masks for all that stands before the text.
     """
-    from itertools import permutations
-
     from transformers import AutoTokenizer
 
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
@@ -216,19 +215,19 @@ def by_itself(folder, before, text, shift=0, first=(), last=(), cfg=0):
     ids = [tokenizer.convert_tokens_to_ids(one) for one in first] + whole
     own = range(len(first) + len(prompt), len(ids))
     ids += [tokenizer.convert_tokens_to_ids(one) for one in last]
-    mask, known = tokenizer.convert_tokens_to_ids(MASK), {}
+    mask = tokenizer.convert_tokens_to_ids(MASK)
+    sets = [frozenset(hidden) for n in range(len(own)) for hidden in combinations(own, n + 1)]
 
-    def log_probs(hidden):
-        if hidden not in known:
-            prompted, unprompted = (
-                [mask if i in hidden or i < n else one for i, one in enumerate(ids)] for n in (0, own.start)
-            )
-            with torch.no_grad():
-                p, u = (model(torch.tensor([read])).logits[0].double() for read in (prompted, unprompted))
-            known[hidden] = (u + (1 + cfg) * (p - u)).log_softmax(-1)
-        return known[hidden]
+    @torch.no_grad()
+    def read(n):
+        """With masks for the first n as well."""
+        rows = [[mask if i in hidden or i < n else one for i, one in enumerate(ids)] for hidden in sets]
+        return model(torch.tensor(rows)).logits.double()
 
-    chains = [sum(log_probs(frozenset(o[n:]))[t - shift, ids[t]] for n, t in enumerate(o)) for o in permutations(own)]
+    prompted, unprompted = read(0), read(own.start)
+    found = (unprompted + (1 + cfg) * (prompted - unprompted)).log_softmax(-1).numpy()
+    known = dict(zip(sets, found))
+    chains = [sum(known[frozenset(o[n:])][t - shift, ids[t]] for n, t in enumerate(o)) for o in permutations(own)]
     assert 2 <= len(own) <= 6
     return float(np.mean(chains))
 
@@ -378,9 +377,8 @@ def test_the_setting_is_saved(mdlm, codes, tmp_path):
     nlp.to_disk(tmp_path / "saved")
     loaded = spacy.load(tmp_path / "saved")
     assert not loaded.get_pipe("pll").model.predicts_mask and loaded(TEXT)._.pll == nlp(TEXT)._.pll
-    command = [sys.executable, "-m", "spacy", "pll", "show", TEXT, "--model", str(tmp_path / "saved"), "--code", code]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert f"{loaded(TEXT)._.pll:.2f}" in found.stdout, found.stderr
+    found = run("show", TEXT, "--model", tmp_path / "saved", "--code", code)
+    assert f"{loaded(TEXT)._.pll:.2f}" in found.stdout
 
 
 def test_mdlm_that_is_told_the_time_is_refused(mdlm, codes):

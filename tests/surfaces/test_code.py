@@ -1,5 +1,6 @@
 """A model whose class is in no package: a Python file registers it, and settings name the file (`code`)."""
 
+import importlib
 import json
 import logging
 import os
@@ -9,6 +10,8 @@ import sys
 import catalogue
 import pytest
 import spacy
+import torch
+from transformers import AutoConfig, AutoModelForMaskedLM
 
 from spacy_pll import PipelineSettings, make_pipeline
 from spacy_pll.corpus.inputs import Input
@@ -22,43 +25,40 @@ from ..doc_examples import ROOT
 
 # The file that docs/models.md names.
 CODE = (ROOT / "examples" / "gpt_bert.py").read_text(encoding="utf8")
-# Trains a tiny one by masked next-token prediction, on random ids: it learns to say what it sees.
-TRAIN = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import torch
-from gpt_bert import GPTBert, GPTBertConfig
-torch.manual_seed(0)
-torch.set_num_threads(1)
-n, mask, shift = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-size = dict(width=64, layers=2, heads=4, inner=64, buckets=8, longest=128)
-model = GPTBert(GPTBertConfig(n, **size, pad_token_id=0, initializer_range=0.1))
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-for step in range(250):
-    ids = torch.randint(n, (16, 32))
-    chance = torch.rand(ids.shape)
-    seen = torch.where(chance < 0.5, ids, torch.where(chance < 0.9, mask, torch.randint(n, ids.shape)))
-    logits = model(seen).logits[:, : 32 - shift]
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, shift:].flatten())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-model.save_pretrained(sys.argv[1] + "/model")
-"""
 
 
 def make_folder(path, shift):
+    """The file, and a tiny model that is trained by masked prediction on random ids: it learns to say what it sees. No
+    model is registered yet, as if another process had trained it.
+    """
     (path / "gpt_bert.py").write_text(CODE)
     tokenizer = get_tokenizer("wordpiece")
-    sizes = map(str, (len(tokenizer), tokenizer.mask_token_id, shift))
-    subprocess.run([sys.executable, "-c", TRAIN, str(path), *sizes], check=True, capture_output=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for auto in (AutoConfig, AutoModelForMaskedLM):
+            patch.setattr(auto, "register", lambda *_: None)
+        patch.syspath_prepend(path)
+        own = importlib.import_module("gpt_bert")
+        del sys.modules["gpt_bert"]
+    n, mask, size = len(tokenizer), tokenizer.mask_token_id, dict(width=64, layers=2, heads=4, inner=64, buckets=8)
+    torch.manual_seed(0)
+    model = own.GPTBert(own.GPTBertConfig(n, **size, longest=128, pad_token_id=0, initializer_range=0.1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(250):
+        ids = torch.randint(n, (8, 24))
+        chance = torch.rand(ids.shape)
+        seen = torch.where(chance < 0.5, ids, torch.where(chance < 0.9, mask, torch.randint(n, ids.shape)))
+        logits = model(seen).logits[:, : 24 - shift]
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, shift:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(path / "model")
     tokenizer.save_pretrained(path / "model")
     return path
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the file, and with a model that another process trained and saved."""
     return make_folder(tmp_path_factory.mktemp("gpt-bert"), shift=1)
 
 

@@ -32,23 +32,22 @@ def parse(one):
     return pieces, place
 
 
-def id_of(piece, tokenizer, known):
+def id_of(piece, vocabulary, known):
     """The id of a piece as it is shown, among those of the text and the special ones."""
     names = [piece, piece.removeprefix("##"), "Ġ" + piece, "▁" + piece, piece.replace("␣", "Ġ")]
     names.append(piece.replace("␣", "▁"))
     if not piece.startswith("##"):  # a word's beginning, if the text has both
         names = names[2:] + names[:2]
-    vocabulary = tokenizer.get_vocab()
     return next(vocabulary[name] for name in names if vocabulary.get(name) in known)
 
 
 def probability(one, folder, causal=False):
     """By transformers, from the line."""
     model, tokenizer = load_model(folder)
-    known = {*tokenizer(TEXT)["input_ids"], *tokenizer.all_special_ids}
+    known, vocabulary = {*tokenizer(TEXT)["input_ids"], *tokenizer.all_special_ids}, tokenizer.get_vocab()
     pieces, place = parse(one)
-    asked = id_of(one.piece, tokenizer, known)
-    ids = torch.tensor([[id_of(piece, tokenizer, known) for piece in pieces]])
+    asked = id_of(one.piece, vocabulary, known)
+    ids = torch.tensor([[id_of(piece, vocabulary, known) for piece in pieces]])
     with torch.inference_mode():
         return model(input_ids=ids).logits[0, place].double().softmax(-1)[asked].item()
 
