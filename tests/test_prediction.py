@@ -127,6 +127,20 @@ def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):
     assert len(taken) == 1
 
 
+def test_what_the_model_expected_is_that_of_the_doc(make_nlp, caplog):
+    """Whatever else is in its batch, which is scored in one go."""
+    nlp = make_nlp("bert", keep_pieces=True, alternatives=2, distribution=True)
+    with caplog.at_level("DEBUG", "spacy_pll"):
+        docs = list(nlp.pipe(SENTENCES))
+    assert "in parts" not in caplog.text  # of docs that are scored again, one by one
+    for doc in docs:
+        alone = nlp(doc.text)
+        assert doc._.pll_data["rank"] == alone._.pll_data["rank"]
+        assert [token._.pll_rank for token in doc] == [token._.pll_rank for token in alone]
+        for token, other in zip(doc, alone):
+            assert [one.text for one in token._.pll_alternatives] == [one.text for one in other._.pll_alternatives]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make_nlp, monkeypatch, fails):
     """While a GPU works on it, they may be replaced. If it fails, its docs are scored again with them."""
