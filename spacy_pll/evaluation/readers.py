@@ -108,6 +108,8 @@ def check_distinct(**columns: Sequence[str | None]) -> None:
     """RAISES (InputError): Settings name one column twice. columns (Sequence[Optional[str]]): By setting."""
     seen = dict[str, str]()
     for setting, names in columns.items():
+        if isinstance(names, str):  # whose letters would be taken as names
+            raise InputError(f"`{setting}` must be a list of columns, such as {[names]}. It is {names!r}.")
         for name in filter(None, names):
             if name in seen:
                 where = f"`{seen[name]}`" if seen[name] == setting else f"`{seen[name]}` and `{setting}`"

@@ -201,6 +201,8 @@ def test_files_that_are_not_there_or_empty(tmp_path):
         (([], ["one", "one"], "label"), "`options` name the column 'one' twice"),
         (([], ["one", "two"], "two"), "`options` and `label` name the column 'two' twice"),
         ((["one"], ["one", "two"], None), "`context` and `options` name the column 'one' twice"),
+        (([], "choices"), r"`options` must be a list of columns, such as \['choices'\]. It is 'choices'."),
+        (("one", ["two"]), r"`context` must be a list of columns, such as \['one'\]"),
     ],
 )
 def test_a_column_is_one_thing(tmp_path, columns, message):

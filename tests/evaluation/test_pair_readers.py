@@ -249,6 +249,7 @@ S_L = {"sentence": "s", "label": "l"}
         ("s,l\nA.,1\n", {"sentence": "s"}, "Nothing says which sentences are good"),
         ("s,l\nA.,1\n", {"sentence": "s", "label": "s=1"}, "`sentence` and `label` name the column 's' twice"),
         ("s,l\nA.,1\n", {"sentence": "s", "good": "l"}, "`sentence` is for tables with one sentence in a row"),
+        ("s,l\nA.,1\n", {**S_L, "item": "nr"}, r"`item` must be a list of columns, such as \['nr'\]. It is 'nr'"),
         ("s,l\nA.,1\n", {"label": "l"}, "`label` and `item` are for tables .*`sentence`, too"),
         ("good,bad\nA.,B.\n", {"first": "good"}, "`first` is for files in which good and bad"),
     ],
