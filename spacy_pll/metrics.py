@@ -158,8 +158,9 @@ def causal(word: IntArray) -> MaskRows:
 
 @register_metric("unmasked", within_words=False)
 def unmasked(word: IntArray) -> MaskRows:
-    """Mask nothing: one pass serves a whole text (AUL: Kaneko & Bollegala 2022). But each piece sees itself, so this is
-    no probability of the piece given the others.
+    """Mask nothing: each piece sees itself, and one pass serves a whole text (AUL: Kaneko & Bollegala 2022).
+
+    So this is no probability of the piece given the others.
     """
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 

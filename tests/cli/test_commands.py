@@ -10,7 +10,7 @@ import pytest
 
 import spacy_pll
 from spacy_pll.cli import LazyCommands, about, find_commands
-from spacy_pll.metrics import pll_metrics
+from spacy_pll.metrics import BUILTINS, pll_metrics
 
 from .conftest import run
 
@@ -64,6 +64,7 @@ def test_the_help_says_what_can_be_given():
     for name, text in texts.items():
         about = " ".join(f"{n} {metric.__doc__.splitlines()[0]}" for n, metric in sorted(pll_metrics.get_all().items()))
         assert (f"Metrics: {about}" in text) == ("--metric" in text), name
+    assert all(metric.__doc__.splitlines()[0].endswith(".") for metric in BUILTINS.values()), "a sentence is cut"
     assert "windows of 128 tokens that begin 96 tokens apart" in texts["score"]
     assert "[.txt|.jsonl|.json|.csv|.tsv|.parquet|.spacy]" in texts["score"]
     assert all("also compressed, such as texts.txt.gz" in texts[name] for name in ("score", "render", "ppl"))
