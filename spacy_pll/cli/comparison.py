@@ -1,5 +1,6 @@
 """What `pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -259,15 +260,22 @@ def load_scorers(
         raise ValueError("Give either --revision or --revisions.")
     if len(set(revisions)) < len(revisions):
         raise ValueError(f"--revisions has one of these twice: {','.join(revisions)}.")
+    model = settings.model or BUILTIN_NAME
+    if revisions and (model == BUILTIN_NAME or Path(model).is_dir()):
+        raise ValueError(
+            f"--revisions are of a model on the Hugging Face hub, and {model!r} is none. To compare folders, give "
+            "--scorer NAME=FOLDER for each."
+        )
     used = {revision: settings.changed(revision=revision) for revision in revisions}
     for text in scorers:
         name, _, spec = text.partition("=")
-        if not name.isidentifier() or not spec:
+        # The rest is a model whose settings have =, or a folder: lr=0.1 and runs/lr=0.1 name none.
+        if not (spec and re.fullmatch(r"[\w.-]+", name)) or Path(text.partition(",")[0]).is_dir():
             name = spec = text
         if name in used:
             raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         used[name] = parse_settings(spec, **common)
-    return LoadedScorers(used or {settings.model or BUILTIN_NAME: settings}, check)
+    return LoadedScorers(used or {model: settings}, check)
 
 
 def figure_table(header: Sequence[str], figures: Sequence[Figure]) -> str:

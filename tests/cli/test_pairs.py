@@ -2,6 +2,7 @@ import csv
 import gc
 import gzip
 import json
+import shutil
 import weakref
 
 import pyarrow.parquet as pq
@@ -353,11 +354,33 @@ def test_checkpoints_of_a_model(blimp, tmp_path, model_folder, hub_cache):
         ("--revisions a,b --scorer builtin", "--scorer takes the place of --model, --revision"),
         ("--revisions a,b --revision main", "Give either --revision or --revisions."),
         ("--revisions a,b,a", "--revisions has one of these twice: a,b,a."),
-        ("--revisions a,b", "is no model on the Hugging Face hub. Leave out --revision"),
+        (
+            "--revisions a,b",
+            "--revisions are of a model on the Hugging Face hub, and 'builtin' is none. To compare folders",
+        ),
+        ("--revisions a,b --model .", "and '.' is none. To compare folders, give --scorer NAME=FOLDER for each."),
     ],
 )
 def test_revisions_that_cannot_be_compared(blimp, options, message):
     assert message in run("pairs", blimp, *options.split(), fails=True).unwrapped_stderr
+
+
+def test_the_name_of_a_scorer(tmp_path, monkeypatch, model_folder):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("lr=0.1", "runs/lr=0.1"):
+        shutil.copytree(model_folder("bert"), folder)
+    expected = {
+        "step-500=runs/lr=0.1": "step-500",
+        "v1.5=lr=0.1,mask_spacing=4": "v1.5",
+        "lr=0.1": "lr=0.1",
+        "runs/lr=0.1,mask_spacing=4": "runs/lr=0.1,mask_spacing=4",
+        "small=builtin": "small",
+        "builtin,mask_margin=0": "builtin,mask_margin=0",
+    }
+    scorers = load_scorers([*expected], [], PipelineSettings())
+    assert [*scorers] == [*expected.values()]
+    models = ["runs/lr=0.1", "lr=0.1", "lr=0.1", "runs/lr=0.1", "builtin", "builtin"]
+    assert [record["model"] for record in scorers.records] == models
 
 
 def test_only_one_of_the_compared_models_is_in_memory(model_folder, monkeypatch):
