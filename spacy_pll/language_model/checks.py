@@ -182,8 +182,8 @@ def check_left_over(report: Mapping[str, Iterable[str]], model: PreTrainedModel,
 
 def _is_of_body(name: str, model: torch.nn.Module) -> bool:
     """Whether a weight belongs to one layer more than a model has, or to a part that a layer does not have, or is one
-    that a layer could have, such as a bias. Other weights that a model does not have are those of heads and poolers, or
-    of other languages (X-MOD).
+    that a layer could have, such as a bias, or changes another one (loralib, rounded weights). Other weights that a
+    model does not have are those of heads and poolers, or of other languages (X-MOD).
     """
     path, _, weight = name.rpartition(".")
     module, in_layers = cast(Any, model), False
@@ -192,7 +192,7 @@ def _is_of_body(name: str, model: torch.nn.Module) -> bool:
         of_choice = isinstance(module, torch.nn.ModuleDict)
         if not isinstance(module := getattr(module, part, None), torch.nn.Module):
             return in_layers and not of_choice and weight in ("weight", "bias")
-    return bool(module._parameters.get(weight, ...) is None)
+    return bool(module._parameters.get(weight, None if weight.startswith(("lora_", "weight_scale")) else ...) is None)
 
 
 def check_positions(config: Any, source: str) -> None:

@@ -98,14 +98,22 @@ def test_the_bias_of_a_layer_that_config_leaves_out(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("part", ["self.distance_embedding", "self.query.lora_A.default", "output.adapters.a.down.0"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("self.distance_embedding.weight", "self.query.lora_A.default.weight", "output.adapters.a.down.0.weight"),
+        *("self.query.lora_A", "self.query.weight_scale", "self.query.weight_scale_inv"),
+    ],
+)
 def test_a_part_that_the_layers_do_not_have(tmp_path, part):
-    """Relative positions, which transformers 5 does not know, and adapters that are not merged."""
+    """Relative positions, which transformers 5 does not know, adapters that are not merged (PEFT's and loralib's), and
+    what rounded weights are to be multiplied with.
+    """
     tokenizer = get_tokenizer("wordpiece")
     save_with_config(tmp_path, build_transformer("bert", tokenizer), tokenizer)
-    more = {f"bert.encoder.layer.0.attention.{part}.weight": torch.ones(2, 32)}
+    more = {f"bert.encoder.layer.0.attention.{part}": torch.ones(2, 32)}
     save_file({**load_file(tmp_path / "model.safetensors"), **more}, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ValueError, match=rf"leaves out: bert.encoder.layer.0.attention.{part}.weight. .* merge them"):
+    with pytest.raises(ValueError, match=rf"leaves out: bert.encoder.layer.0.attention.{part}. .* merge them"):
         load(tmp_path)
 
 
