@@ -25,9 +25,10 @@ UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
 
 logger = logging.getLogger(__name__)
 
-# How much more probable the following pieces must be than the own ones, in nats, for `find_shift`. Of random models,
-# the difference is below 0.4, of trained ones 3 to 8.
-CLEAR = 2.0
+# How much more probable the following pieces must be than the own ones, in nats, for `find_shift`; and in standard
+# errors, since a model that is sure of what it was not trained to say differs by chance. Of random models, the
+# difference is mostly below 0.4, of trained ones 3 to 8, and 9 standard errors of a tiny one.
+CLEAR, ERRORS = 2.0, 3.0
 
 
 class TrialTexts(NamedTuple):
@@ -171,7 +172,10 @@ def find_shift(forward: Forward, texts: TrialTexts) -> int:
         own.append(_picked(logits, ids[at]))
         following.append(_picked(logits, ids[at + 1]))
     difference = torch.cat(following) - torch.cat(own)
-    return int(len(difference) > 0 and difference.mean().item() > CLEAR)
+    if len(difference) < 2:
+        return 0
+    error = difference.std().item() / len(difference) ** 0.5
+    return int(difference.mean().item() > max(CLEAR, ERRORS * error))
 
 
 def most_as_short(config: Any) -> int | None:
