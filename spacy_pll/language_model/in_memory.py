@@ -1,12 +1,13 @@
 """A model that is in memory already, with its tokenizer."""
 
 from copy import deepcopy
+from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import ref
 
 import torch
 from tokenizers import Tokenizer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import PLLError
 from .architectures import MaskedLanguageModel
@@ -21,6 +22,8 @@ from .torch_settings import usual_tensors
 # What each module has: its weights, its parts, hooks, and its mode.
 OF_MODULES = {*vars(torch.nn.Module())}
 PLAIN = (bool, int, float, str, list, tuple, dict)
+# A text in which each usual step of a tokenizer shows.
+EXAMPLE = "In 1984 the Café can't  open: «A.B.»\n— 日本 e\u0301 "
 
 
 def use_loaded(given: object, causal: bool = False, precision: Precision = "float32") -> TransformerLanguageModel:
@@ -120,6 +123,7 @@ class InMemory:
         self.copy_weights(model)
         if has_adapters(model):  # `write_checkpoint` says so
             return
+        _check_saving_of(loaded.checkpoint.tokenizer, model.config)
         ids = torch.from_numpy(make_texts(loaded.tokenizer, loaded.max_length).long[None]).to(model.device)
         with torch.random.fork_rng([]), usual_tensors(), torch.no_grad(), forward.in_float32(), forward.evaluating():
             plain = language_model.auto_class.from_config(deepcopy(model.config)).float().to(model.device).eval()
@@ -136,6 +140,24 @@ class InMemory:
                 "Save it as it was before. Or correct its configuration (model.config), such as tie_word_embeddings. "
                 "Or give its class to transformers (docs/models.md#models-with-code-of-their-own).",
             )
+
+
+def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> None:
+    """RAISES (PLLError): A tokenizer would be another one, since its class makes some steps anew (transformers 5)."""
+    if not tokenizer.is_fast:
+        return
+    with TemporaryDirectory() as folder:
+        for saved in (tokenizer, config):
+            saved.save_pretrained(folder)
+        read = AutoTokenizer.from_pretrained(folder)
+    before, after = (one.backend_tokenizer.encode(EXAMPLE).ids for one in (tokenizer, read))
+    if before != after:
+        raise PLLError(
+            f"This tokenizer, a {type(tokenizer).__name__}, cannot be saved: transformers would read it with other "
+            "steps, such as its normalizer, as they are in this class.",
+            "Give the tokenizer without this class: transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer."
+            "backend_tokenizer, model_max_length=tokenizer.model_max_length, **tokenizer.special_tokens_map).",
+        )
 
 
 def _described_steps(tokenizer: PreTrainedTokenizerBase) -> list[str]:

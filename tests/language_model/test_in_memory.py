@@ -421,6 +421,30 @@ def test_a_model_that_a_folder_would_not_have_is_not_saved(change, dtype, tmp_pa
     assert not (tmp_path / "pll" / "model").exists() and torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.parametrize(
+    ("step", "value"),
+    [("normalizer", Lowercase()), ("post_processor", TemplateProcessing("[CLS] $A", None, [("[CLS]", 0)]))],
+)
+def test_a_tokenizer_that_a_folder_would_not_have_is_not_saved(step, value, tmp_path):
+    """transformers 5 makes the steps of some classes anew. As a tokenizer without a class, it is saved."""
+    plain = get_tokenizer("wordpiece")
+    tokenizer = transformers.BertTokenizerFast(vocab=plain.get_vocab(), model_max_length=128, do_lower_case=False)
+    model = build_transformer("bert", tokenizer)
+    make_pipeline((model, tokenizer)).to_disk(tmp_path / "as it was")
+    setattr(tokenizer.backend_tokenizer, step, value)
+    tokenizer.sep_token = None
+    nlp = make_pipeline((model, tokenizer))
+    if transformers.__version__ >= "5":
+        with pytest.raises(ValueError, match="a BertTokenizer.*, cannot be saved: .* as they are in this class"):
+            nlp.to_disk(tmp_path / "changed")
+    own = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer, model_max_length=128, **tokenizer.special_tokens_map
+    )
+    other = make_pipeline((model, own))
+    other.to_disk(tmp_path / "own")
+    assert nlp(TEXT)._.pll == other(TEXT)._.pll == spacy.load(tmp_path / "own")(TEXT)._.pll
+
+
 @pytest.mark.cpu
 def test_a_class_that_changes_nothing_is_saved(tmp_path):
     model, tokenizer = build()
