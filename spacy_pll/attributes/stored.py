@@ -63,8 +63,8 @@ def stored_values(first: Token, last: Token, name: str) -> list[Any]:
     if not user_data:
         return []
     places = _first_keys(name)[begin:end] if end <= SHARED else [key(name, i) for i in range(begin, end)]
-    values = list(map(user_data.get, places))
-    if len(values) - values.count(None) > last.i - first.i + 1:  # of merged tokens, or of others
+    values, n = list(map(user_data.get, places)), last.i - first.i + 1
+    if n == len(first.doc) or len(values) - values.count(None) > n:  # which merged tokens have, too
         _check_apart(first.doc)
     return values
 

@@ -125,6 +125,16 @@ def test_cut_docs_that_are_joined_have_no_values_of_what_was_cut_away(make_nlp):
         assert again._.x == pytest.approx(sum(token._.x for token in again))
 
 
+def test_values_of_what_was_cut_away_in_the_place_of_others(make_nlp):
+    """One for one: the tokens before the cut doc begin where those that were cut away began."""
+    nlp = make_nlp("bert")
+    doc, other = nlp("A dog. It ran."), nlp("A cat.")
+    joined = Doc.from_docs([other, doc[3:5].as_doc(copy_user_data=True)])
+    assert [token.idx for token in joined] == [token.idx for token in doc[:5]]
+    with pytest.raises(ValueError, match="Values of other texts are among those of 'A cat. It ran'"):
+        joined._.get("pll")
+
+
 def test_components_that_merge_may_stand_behind(make_nlp):
     nlp = make_nlp("bert")
     expected = nlp(TEXT)
