@@ -23,7 +23,9 @@ def run(monkeypatch):
 @pytest.mark.slow
 def test_a_version_equals_itself_and_a_changed_score_is_found(tmp_path, run, capsys, monkeypatch):
     few = {name: same_scores.SETTINGS[name] for name in ("spacy", "units, margin", "windows", "expected")}
+    few["windows"] = {**few["windows"], "model": {"name": "builtin", "tokenizer_config": {"model_max_length": 40}}}
     monkeypatch.setattr(same_scores, "SETTINGS", few)
+    monkeypatch.setattr(same_scores, "LONG", 400)
     commands = same_scores.outputs.__globals__  # the script imports its neighbour by another name
     every = commands["COMMANDS"].strip().splitlines()
     monkeypatch.setitem(commands, "COMMANDS", "\n".join(every[:: len(every) // 8]))
