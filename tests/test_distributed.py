@@ -160,9 +160,10 @@ def test_settings_that_are_not_legal(make_nlp):
 
 FRESH_WORKER = """
 import pickle, sys
-Worker, make_nlp, table = pickle.load(sys.stdin.buffer)
-print(Worker(make_nlp, "text")(table)["pll_word_l2r"].to_pylist())
-print([name for name in sys.modules if name.startswith("spacy_pll.cli")])
+Worker, makers, table = pickle.load(sys.stdin.buffer)
+for make_nlp in makers:
+    print(Worker(make_nlp, "text")(table)["pll_word_l2r"].to_pylist())
+    print([name for name in sys.modules if name.startswith("spacy_pll.cli")])
 """
 
 
@@ -171,12 +172,12 @@ def test_a_worker_does_not_import_the_command_line(model_folder, make_nlp):
     """Neither from settings nor from a pipeline. (spaCy itself imports Typer, so that is not looked at.)"""
     nlp = make_nlp("bert")
     makers = [partial(make_pipeline, PipelineSettings(model=str(model_folder("bert")))), serialize_pipeline(nlp)]
-    for make_nlp in makers:
-        job = pickle.dumps((Worker, make_nlp, table(SENTENCES[:2])))
-        out = subprocess.run([sys.executable, "-c", FRESH_WORKER], input=job, check=True, capture_output=True)
-        scores, modules = map(json.loads, out.stdout.splitlines())
+    job = pickle.dumps((Worker, makers, table(SENTENCES[:2])))
+    out = subprocess.run([sys.executable, "-c", FRESH_WORKER], input=job, check=True, capture_output=True)
+    found = [*map(json.loads, out.stdout.splitlines())]
+    for scores in found[::2]:
         assert scores == pytest.approx([nlp(text)._.pll for text in SENTENCES[:2]], abs=1e-5)
-        assert modules == []
+    assert found[1::2] == [[], []]
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
