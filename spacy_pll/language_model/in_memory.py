@@ -123,23 +123,23 @@ class InMemory:
         self.copy_weights(model)
         if has_adapters(model):  # `write_checkpoint` says so
             return
-        _check_saving_of(loaded.checkpoint.tokenizer, model.config)
         ids = torch.from_numpy(make_texts(loaded.tokenizer, loaded.max_length).long[None]).to(model.device)
         with torch.random.fork_rng([]), usual_tensors(), torch.no_grad(), forward.in_float32(), forward.evaluating():
-            plain = language_model.auto_class.from_config(deepcopy(model.config)).float().to(model.device).eval()
             try:
-                plain.load_state_dict(model.state_dict())
+                plain = language_model.auto_class.from_config(deepcopy(model.config), trust_remote_code=False)
+                plain.float().to(model.device).eval().load_state_dict(model.state_dict())
                 same = are_close(model(ids).logits.log_softmax(-1), plain(ids).logits.log_softmax(-1))
-            except RuntimeError:  # its weights have other names or sizes
+            except (RuntimeError, ValueError):  # its weights have other names or sizes; there is no such class
                 same = False
         if not same:
             raise PLLError(
                 f"This {type(model).__name__} cannot be saved: of its configuration and weights, transformers would "
-                f"make a {type(plain).__name__} with other scores. It has a class of its own, hooks, or layers that "
-                "were replaced or compiled.",
+                "make a model with other scores, or none. It has a class of its own, hooks, or layers that were "
+                "replaced or compiled.",
                 "Save it as it was before. Or correct its configuration (model.config), such as tie_word_embeddings. "
                 "Or give its class to transformers (docs/models.md#models-with-code-of-their-own).",
             )
+        _check_saving_of(loaded.checkpoint.tokenizer, model.config)
 
 
 def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> None:
@@ -149,7 +149,7 @@ def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfi
     with TemporaryDirectory() as folder:
         for saved in (tokenizer, config):
             saved.save_pretrained(folder)
-        read = AutoTokenizer.from_pretrained(folder)
+        read = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     before, after = (one.backend_tokenizer.encode(EXAMPLE).ids for one in (tokenizer, read))
     if before != after:
         raise PLLError(

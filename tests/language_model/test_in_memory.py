@@ -416,9 +416,29 @@ def test_a_model_that_a_folder_would_not_have_is_not_saved(change, dtype, tmp_pa
     nlp = make_pipeline((model.to(dtype), tokenizer))
     assert nlp(TEXT)._.pll < 0
     state = torch.random.get_rng_state()
-    with pytest.raises(ValueError, match="cannot be saved: .* would make a BertForMaskedLM with other scores"):
+    with pytest.raises(ValueError, match="cannot be saved: .* would make a model with other scores"):
         nlp.to_disk(tmp_path)
     assert not (tmp_path / "pll" / "model").exists() and torch.equal(torch.random.get_rng_state(), state)
+
+
+class OwnConfig(transformers.BertConfig):
+    model_type = "of_its_own"
+
+
+class OwnModel(transformers.BertForMaskedLM):
+    config_class = OwnConfig
+
+
+def test_nobody_is_asked_whether_code_may_be_run(monkeypatch, tmp_path):
+    """transformers asks at the keyboard, where a model came with code and its configuration is read again."""
+    monkeypatch.setattr("builtins.input", lambda *args: pytest.fail("a question"))
+    model, tokenizer = build()
+    model.__class__, model.config.__class__ = OwnModel, OwnConfig
+    model.config.auto_map = {"AutoConfig": "own.OwnConfig", "AutoModelForMaskedLM": "own.OwnModel"}
+    mapping = transformers.AutoModelForMaskedLM._model_mapping
+    monkeypatch.setitem(mapping._extra_content, OwnConfig, OwnModel)  # as after `trust_remote_code=True`
+    make_pipeline((model, tokenizer)).to_disk(tmp_path)
+    assert (tmp_path / "pll" / "model" / "config.json").is_file()
 
 
 @pytest.mark.parametrize(
