@@ -128,7 +128,7 @@ def check_kind(
         raise ValueError(
             f"The tokenizer of {source!r} gives the pieces of a text the types (token_type_ids) {sorted(types)}. Here "
             "all have the type 0, so the scores would be wrong. If the model was trained with that, write 0 for each "
-            "type_id of `single` in the post_processor of tokenizer.json. Otherwise choose another model."
+            "type_id under 'single' in the post_processor of tokenizer.json. Otherwise choose another model."
         )
     if type(config) not in configs:
         raise ValueError(
