@@ -126,11 +126,13 @@ class InMemory:
         ids = torch.from_numpy(make_texts(loaded.tokenizer, loaded.max_length).long[None]).to(model.device)
         with torch.random.fork_rng([]), usual_tensors(), torch.no_grad(), forward.in_float32(), forward.evaluating():
             try:
-                plain = language_model.auto_class.from_config(deepcopy(model.config), trust_remote_code=False)
-                plain.float().to(model.device).eval().load_state_dict(model.state_dict())
-                same = are_close(model(ids).logits.log_softmax(-1), plain(ids).logits.log_softmax(-1))
+                plain = language_model.auto_class.from_config(deepcopy(model.config), trust_remote_code=False).float()
+                plain.load_state_dict(model.state_dict())
             except (RuntimeError, ValueError):  # its weights have other names or sizes; there is no such class
                 same = False
+            else:
+                plain.to(model.device).eval()
+                same = are_close(model(ids).logits.log_softmax(-1), plain(ids).logits.log_softmax(-1))
         if not same:
             raise PLLError(
                 f"This {type(model).__name__} cannot be saved: of its configuration and weights, transformers would "

@@ -181,7 +181,6 @@ REFUSED = {
     "as a left-to-right model": "is no left-to-right language model",
     "with a metric that needs another": "causal|left-to-right",
 }
-WITHOUT_A_PASS = {"to_disk", "to_bytes"}
 OF_PROTEINS = {"variants", "score_assays"}
 PASSES = {"pass", "middle of a pass"}
 PLACES = [*sorted(PASSES), "texts", "component", "loop", "write"]
@@ -284,7 +283,7 @@ def test_a_model_of_the_user_is_as_it_was(tmp_path_factory, call):
             check_all(hooks(model))
             with_hooks = hooks(model)
             assert re.search(REFUSED[call], error) if call in REFUSED else error is None
-        places = set(expected_places.split()) | (set() if call in WITHOUT_A_PASS else PASSES)
+        places = set(expected_places.split()) | PASSES
         if call in REFUSED:  # some kinds of models are tried first
             assert stop.times.keys() <= PASSES
         else:
