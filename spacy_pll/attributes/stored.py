@@ -37,7 +37,7 @@ def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple
             if old[1] in replaced:
                 del doc.user_data[old]
     # A caller may have given the same dict to several docs.
-    user_data: dict[Any, Any] = {**doc.user_data}
+    user_data: dict[Any, Any] = doc.user_data.copy()
     doc.user_data = user_data
     is_short = not starts or starts[-1] < SHARED
     user_data[key(EXTENT, 0, _end(doc))] = None

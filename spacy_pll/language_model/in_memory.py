@@ -116,7 +116,7 @@ class InMemory:
     def check_saving(self, language_model: TransformerLanguageModel) -> None:
         """Compare the model, with its weights of now, with what transformers makes of its configuration and weights.
 
-        RAISES (PLLError): These are two: the class is one of the user, or layers were replaced, or have hooks.
+        RAISES (PLLError): Their scores differ: the class is the user's own, or layers were replaced, or have hooks.
         """
         loaded = language_model.load()
         model, forward = loaded.checkpoint.transformer, loaded.forward
@@ -145,7 +145,7 @@ class InMemory:
 
 
 def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> None:
-    """RAISES (PLLError): A tokenizer would be another one, since its class makes some steps anew (transformers 5)."""
+    """RAISES (PLLError): A tokenizer, read again, would give other ids: its class makes steps anew (transformers 5)."""
     if not tokenizer.is_fast:
         return
     with TemporaryDirectory() as folder:
