@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,15 @@ from .checks import (
     check_positions,
     check_trained,
     check_vocabulary,
+    warn_of_ignored,
 )
 from .folders import check_folder, check_weights
-from .hub import cached_commit, connection_error, is_hub_name
+from .hub import OF_HUB, cached_commit, connection_error, is_hub_name
 from .slow_tokenizers import backend_of
 from .true_positions import position_embeddings
 
 # The most ids in a context, for a model that states no limit.
 DEFAULT_MAX_LENGTH = 512
-# Entries of transformer_config that say how all files are got from the hub, not the configuration alone.
-OF_HUB = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ def read_checkpoint(
                 f"{similar(name, config.to_dict())} Correct or remove it."
             )
         with _explained(source, no_connection):
-            tokenizer = AutoTokenizer.from_pretrained(source, **{**hub_settings, **tokenizer_config})
+            read_tokenizer = partial(AutoTokenizer.from_pretrained, source, **hub_settings)
+            tokenizer = read_tokenizer(**tokenizer_config)
+            warn_of_ignored(tokenizer, tokenizer_config, read_tokenizer, source)
         backend_of(tokenizer, source)  # an error comes before the weights are read
         check_pieces(tokenizer, source)
         check(config, tokenizer, source)

@@ -4,7 +4,7 @@ Each error says what was wrong and what to choose instead. A model whose head wa
 never used: its weights would be random, and so would the scores.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,9 @@ import transformers
 from tokenizers import Tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import PLLError
+from ..errors import PLLError, similar
+from ..user_warnings import warn_user
+from .hub import OF_HUB
 from .special_tokens import check_mask_token
 
 # What computes a part of a model, by the setting that names it. Any other name is that of code on the hub, or, as for
@@ -23,6 +25,9 @@ OWN_CODE = {
     "attn_implementation": ("eager", "sdpa", "flex_attention"),
     "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
 }
+# Settings of a tokenizer that say which files are read; and what it has, besides its backend, on which ids depend.
+OF_FILES = {*OF_HUB, "revision", "subfolder", "use_fast"}
+OF_TOKENIZERS = ("special_tokens_map", "model_max_length", "model_input_names", "split_special_tokens")
 
 
 def in_block(source: str, **settings: Any) -> str:
@@ -52,6 +57,32 @@ def check_one_place(transformer_config: Mapping[str, Any], source: str) -> None:
                 f"transformer_config has {key!r} ({transformer_config[key]!r}), which would hold for config.json, but "
                 f"not for the weights of {source!r}: the scores would be those of another model. Remove it. Choose a "
                 "revision with `revision`, beside `name`. Of a model in a subfolder, give that folder as `name`."
+            )
+
+
+def warn_of_ignored(
+    tokenizer: PreTrainedTokenizerBase,
+    tokenizer_config: Mapping[str, Any],
+    read: Callable[..., PreTrainedTokenizerBase],
+    source: str,
+) -> None:
+    """Say which settings of a tokenizer change no id: transformers ignores those that its class does not have.
+
+    read (Callable): Reads the tokenizer with some of them.
+    """
+
+    def ids_depend_on(tokenizer: PreTrainedTokenizerBase) -> list[object]:
+        return [tokenizer.backend_tokenizer.to_str(), *(getattr(tokenizer, name) for name in OF_TOKENIZERS)]
+
+    for name in tokenizer_config.keys() - OF_FILES if tokenizer.is_fast else ():
+        without = read(**{key: value for key, value in tokenizer_config.items() if key != name})
+        is_so = getattr(without, name, None) == tokenizer_config[name]
+        if not is_so and without.is_fast and ids_depend_on(without) == ids_depend_on(tokenizer):
+            known = {*vars(tokenizer), *signature(type(tokenizer)).parameters} - {name}
+            warn_user(
+                f"tokenizer_config has {name!r} ({tokenizer_config[name]!r}), which changes no id of a text under the "
+                f"{type(tokenizer).__name__} of {source!r}.{similar(name, known)} Correct or remove it. What this "
+                "class does not have, such as do_lower_case, tokenizer.json may have."
             )
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import HFValidationError, get_session, validate_repo_id
 
+# Settings of transformers that say how files are got from the hub. In transformer_config, they hold for all files.
+OF_HUB = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 # In seconds. A connection that is merely slow is left to transformers, which tries again.
 TIMEOUT = 10
 # What requests and httpx call an error when no connection can be made. huggingface_hub has used both.

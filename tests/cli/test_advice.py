@@ -79,7 +79,7 @@ def test_each_name_is_one_of_an_argument_or_a_setting():
 
 def test_what_only_a_config_has_is_advised_as_of_a_config():
     """Or it is said of a value that was given there."""
-    of_config = r"in a config|transformer_config has|with @architectures|tokenizer_config\.json|in_block"
+    of_config = r"in a config|(?:transformer|tokenizer)_config has|with @architectures|tokenizer_config\.json|in_block"
     given = rf"`({'|'.join(IN_CONFIG)})` (must|is|asks)| is set in |has no meaning there"
     about = [one for one in messages() if IN_CONFIG & {*re.findall(r"\w+", one.text)}]
     assert about and not [one for one in about if not re.search(f"{of_config}|{given}", one.text)]

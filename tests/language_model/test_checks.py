@@ -1,6 +1,7 @@
 """Models that are refused."""
 
 import json
+import warnings
 from contextlib import nullcontext
 from copy import deepcopy
 
@@ -223,3 +224,20 @@ def test_weights_that_are_not_finite(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="not finite, even for a short text.*damaged"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "used"),
+    [
+        ({"do_lower_case": True}, {"model_max_length": 20}),  # a setting of other classes
+        ({"cls_tokn": "[MASK]", "padding_side": "left"}, {"bos_token": "[UNK]"}),
+        ({}, {"split_special_tokens": True, "use_fast": True, "mask_token": "[MASK]"}),
+    ],
+)
+def test_settings_of_a_tokenizer_that_are_ignored(model_folder, ignored, used):
+    model = MaskedLanguageModel(str(model_folder("bert")), tokenizer_config={**used, **ignored})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.load()
+    said = [str(warning.message) for warning in caught if "changes no id" in str(warning.message)]
+    assert len(said) == len(ignored) and all(any(f"{name!r}" in one for one in said) for name in ignored)
