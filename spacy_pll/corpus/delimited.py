@@ -22,6 +22,7 @@ DELIMITERS = ",\t;|"
 QUOTED_BY_CUSTOM = ",; "  # tables with these come from spreadsheets and programs, which quote
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?[\r\n]*')  # the first line of some tables for Excel
 R_HEADER = re.compile(r'"[^"]*"(?: "[^"]*")+\s*')  # as R's write.table writes it, with spaces between
+LATE_MARK = re.compile(r'\s+"')  # at the beginning of a cell
 IN_MEMORY = 2**24  # characters of a table that are kept in memory while it is read twice
 Cells = tuple[int, list[str]]  # the number of the last line of a row, and its cells
 
@@ -143,6 +144,12 @@ def _parsed(
             row = Fault(line.rstrip("\r\n"), found)
         if row is None:
             return
+        spaced = (cell for cell in row if LATE_MARK.match(cell) and delimiter + cell in delimiter + line)
+        if quoting == "csv" and delimiter in ",;" and any(spaced):
+            place = f"{name}, line {before + rows.line_num}"
+            problem = f"{place}: white space stands before a quotation mark, so it is text."
+            advice = "Remove the space, or, if the mark is text, put quotation marks around all of the cell."
+            row = Fault(line.rstrip("\r\n"), InputError(problem, advice))
         if row:
             yield before + rows.line_num, row
 

@@ -284,6 +284,9 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         try:
             if isinstance(cells, Fault):
                 raise cells.error
+            if len(header) > 1 and [cells[0].lstrip("\ufeff"), *cells[1:]] == header:
+                joined = f"{location}: these are the names of the columns again, as where files were joined."
+                raise InputError(joined, "Keep the first header alone.")
             if not any(cells[len(header) :]):
                 cells = cells[: len(header)]
             check_width(cells, header, location, given is not None)

@@ -95,6 +95,16 @@ def test_what_fits_both_is_said(tmp_path):
             'text;n\n"Go", she said.;1\n',
             "line 2: a cell begins with a quotation mark, and does not end with the",
         ),
+        (
+            "a.csv",
+            'n,text\n1, "Go."\n',
+            "line 2: white space stands before a quotation mark, so it is text. Remove",
+        ),
+        ("a.csv", 'n; "text"\n1;Go.\n', "line 1: white space stands before a quotation mark"),
+        ("a.csv", 'n,text\n1,"Go."\n 2, "She said, ""Go."""\n', "line 3: white space stands before a quotation mark"),
+        ("a.csv", 'text,n\n  "Go.",1\n', "line 2: white space stands before a quotation mark"),
+        ("a.csv", "n,text\n1,Go.\nn,text\n2,Stay.\n", "line 3: these are the names of the columns again, as where"),
+        ("a.tsv", "n\ttext\n1\tGo.\n\ufeffn\ttext\n", "line 3: these are the names of the columns again"),
         ("a.tsv", '"text"\t"n"\n"Go\\" now"\t"1"\n', "line 2: a cell begins with a quotation mark"),  # as R writes it
         ("a.tsv", 'text\tn\n"Go", she said.\t1\nHe left.\n', "line 2: .* Nor can it .* line 3: the row has 1 fields"),
     ],
@@ -102,6 +112,13 @@ def test_what_fits_both_is_said(tmp_path):
 def test_tables_that_cannot_be_read(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message):
         rows_in(tmp_path / name, content)
+
+
+def test_a_text_may_begin_with_a_quotation_mark_behind_white_space_and_be_the_name_of_its_column(tmp_path):
+    rows = 'n,text\n1," ""Go."""\n2,"a, ""b"""\n'
+    assert rows_in(tmp_path / "a.csv", rows) == [["1", ' "Go."'], ["2", 'a, "b"']]
+    assert rows_in(tmp_path / "a.tsv", 'n\ttext\n1\t "Go."\n') == [["1", ' "Go."']]
+    assert rows_in(tmp_path / "a.csv", "text\ntext\n") == [["text"]]
 
 
 def test_a_table_is_read_as_a_stream_until_a_cell_begins_with_a_quotation_mark(monkeypatch):
