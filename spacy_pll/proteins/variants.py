@@ -40,6 +40,7 @@ AMBIGUOUS_NUCLEOTIDES = {
     "B": "C, G or T", "D": "A, G or T", "H": "A, C or T", "V": "A, C or G",
 }  # fmt: skip
 _SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d+)([^\W\d_])")
+WILD_TYPE = ("WT", "WILDTYPE")  # as tables name the sequence itself, and letters of amino acids
 MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
 NO_PICTURE = (
     "The picture shows single substitutions by one of the 20 amino acids, or nucleotides, such as 'A24G', and there is "
@@ -170,7 +171,9 @@ def variants(
     check_free(items, method)
     named = [(place, one.mutant.translate(read)) for place, one in with_places(items)]
     parsed = [  # a whole sequence, or substitutions
-        mutant if method == "pseudo-ppl" and mutant.isalpha() else parse_variant(mutant, sequence, offset, place)
+        mutant
+        if method == "pseudo-ppl" and mutant.isalpha() and mutant.upper() not in WILD_TYPE
+        else parse_variant(mutant, sequence, offset, place)
         for place, mutant in named
     ]
     kept = kept or KeptScores()
@@ -242,7 +245,9 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
                 "Write the residue of the sequence, its number and the other residue, such as 'A24G', and colons "
                 "between several: 'A24G:K30R'."
             )
-            if len(part) > 1 and part.isalpha():
+            if part.upper() in WILD_TYPE:
+                advice = "If it stands for the sequence itself, leave it out: its score is 0."
+            elif len(part) > 1 and part.isalpha():
                 advice = "It has no number: compare whole sequences with `method='pseudo-ppl'`."
             raise InputError(f"{place}: {part!r:.100} is no substitution.", advice)
         wild_type, number, residue = match.groups()

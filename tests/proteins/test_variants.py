@@ -344,6 +344,13 @@ def test_variants_that_cannot_be_scored(protein_models, mutant, message):
         variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, ["M1A", mutant])
 
 
+@pytest.mark.parametrize("method", ["masked-marginals", "pseudo-ppl"])
+def test_the_name_of_the_sequence_is_no_sequence(protein_models, method):
+    """W and T are amino acids."""
+    with pytest.raises(InputError, match="Variant 2: 'WT' is no substitution. If it stands for the sequence itself"):
+        variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, ["M1A", "WT"], method=method)
+
+
 @pytest.mark.parametrize(
     ("sequence", "message"),
     [
