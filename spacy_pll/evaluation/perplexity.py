@@ -1,10 +1,13 @@
 """Pseudo-perplexity of a corpus (Salazar et al. 2020, section 2.3), and how many wordpieces its words have."""
 
 import re
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -28,8 +31,9 @@ from ..texts import check_texts, plain_texts
 from .intervals import Z
 
 PER = ("per_piece", "per_word", "per_byte")
-# Of a text: its counts, and by metric the sum of its scores, or under each draw, or an estimate and its variance.
-Known = tuple[dict[str, int], dict[str, list[float]]]
+# Of a text: its counts; by metric the sum of its scores, or under each draw, or an estimate and its error; and, with
+# estimates, a number that equal texts have in common.
+Known = tuple[dict[str, int], dict[str, list[float]], int]
 
 
 @dataclass(frozen=True)
@@ -192,8 +196,9 @@ def perplexity(
         sums = {metric: [sum(of)] for metric, of in record.of_drawn().scores.items()} if record else {}
         if is_part and record and record.ids:
             estimates = {metric: map(doc._.get, names.estimates[name]) for metric, name in names.metrics.items()}
-            sums = {metric: [total, error**2] for metric, (total, error) in estimates.items()}
-        return of_text(doc, record), sums
+            sums = {metric: [*both] for metric, both in estimates.items()}
+        digest = sha256(doc.text.encode("utf8", "surrogatepass")).digest() if is_part else b""
+        return of_text(doc, record), sums, int.from_bytes(digest[:6], "little")
 
     def of_draws() -> Generator[Known, None, None]:
         """Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
@@ -203,18 +208,25 @@ def perplexity(
         draws = draws_of(n_passes=n_passes, seed=seed)
         scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
         for doc, drawn, ends_batch in with_progress(scored, n, n_known, show_progress):
-            one = of_text(doc, drawn.record), {METRIC: np.sum(drawn.scores, axis=1).tolist()}
+            one = of_text(doc, drawn.record), {METRIC: np.sum(drawn.scores, axis=1).tolist()}, 0
             kept.add([one], ends_batch)
             yield one
 
     counts, sums = Counter[str](), dict[str, FloatArray]()
+    drawn = defaultdict[str, Any](partial(array, "d"))  # by metric, of each text: its number and its error
     with closing(of_draws() if is_bound else read_each(nlp, rest, of_scores, work, kept, n=n)) as found:
-        for of_one, scores in found:
+        for of_one, scores, number in found:
             counts.update({"texts": 1, **of_one})
             for metric, values in scores.items() if of_one.get("pieces") else ():
                 sums[metric] = sums.get(metric, 0.0) + np.array(values)
+                if is_part:
+                    drawn[metric].extend((number, values[1]))
     log_likelihood = {metric: float(total[0]) for metric, total in sums.items()}
-    error = {metric: float(total[1]) ** 0.5 for metric, total in sums.items() if is_part}
+    error = dict[str, float]()
+    for metric, of_texts in drawn.items():
+        numbers, errors = np.reshape(of_texts, (-1, 2)).T
+        text = np.unique(numbers, return_inverse=True)[1]
+        error[metric] = float(np.linalg.norm(np.bincount(text, errors)))  # equal texts have equal draws
     if is_bound and sums:
         log_likelihood[METRIC], error[METRIC] = bound_of(sums[METRIC])
     return Perplexity(log_likelihood=log_likelihood, standard_error=error, **dict[str, Any](counts))

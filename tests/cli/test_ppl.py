@@ -245,6 +245,15 @@ def test_a_part_of_the_words(tmp_path, model, make_nlp):
     assert " to " in shown and "  scored " in shown and " ± " not in shown
 
 
+def test_equal_texts_have_equal_draws_so_their_errors_add_up(tmp_path, model):
+    how = (*model, "--metrics", "word_l2r,original", "--sample-words", "0.3")
+    apart = [summary(tmp_path, write_texts(tmp_path / "a.txt", [text]), *how) for text in TEXTS[:2]]
+    both = summary(tmp_path, write_texts(tmp_path / "a.txt", [*[TEXTS[0]] * 5, "", TEXTS[1], TEXTS[0]]), *how)
+    for metric, error in both["standard_error"].items():
+        of_one, of_other = (one["standard_error"][metric] for one in apart)
+        assert of_one > 0 and error == pytest.approx(math.hypot(6 * of_one, of_other), rel=1e-4)
+
+
 def test_a_part_of_the_words_goes_on_and_is_refused_elsewhere(tmp_path, model, monkeypatch):
     path, how = write_texts(tmp_path / "a.txt", TEXTS * 3), ("--sample-words", "0.4", "--batch-size", "4")
     expected = summary(tmp_path, path, *model, *how)
