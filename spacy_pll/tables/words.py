@@ -1,9 +1,9 @@
 """A table of words as studies of reading need it: scores beside length and frequency, and those of the words before."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
+FIRST_WORDS = 50  # of English, of which hardly ever more than a tenth is unknown
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class WordRows(TextRows):
     table: WordTable = WordTable()
     lang: str = ""  # of docs whose vocabulary has none
     has_sents: bool = True  # whether something sets sentence boundaries: a doc of one token does not show it
+    known: Counter[bool] = field(default_factory=Counter, compare=False)  # whether the first words have a frequency
     first = ("doc", "word")
 
     @property
@@ -112,7 +114,10 @@ class WordRows(TextRows):
         found[names.pieces] = [word._.get(names.pieces) for word in words]
         found["length"] = [len(word.text) for word in words]
         if self.table.log_frequency:
-            found["log_frequency"] = list(map(log_frequencies(tokens.doc.lang_ or self.lang), found["text"]))
+            lang = tokens.doc.lang_ or self.lang
+            found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
+            if lang == "en":
+                self._watch(found["text"], found["log_frequency"])
         scores = columns(names, self.settings, "words")
         values = [token_values(word, names, scores) for word in words]
         found |= {name: [row[name] for row in values] for name in scores}
@@ -121,6 +126,17 @@ class WordRows(TextRows):
                 source, _, lag = name.rpartition("_lag")
                 found[name] = [None] * int(lag) + found[source]
         return [dict(zip(found, row)) for row in zip(*found.values())]
+
+    def _watch(self, words: list[str], frequencies: list[float | None]) -> None:
+        """Warn if the first words do not seem to be English, which is the language if none is given."""
+        if self.known.total() < FIRST_WORDS:
+            self.known.update(one is not None for word, one in zip(words, frequencies) if any(map(str.isalpha, word)))
+            n, unknown = self.known.total(), self.known[False]
+            if n >= FIRST_WORDS and unknown > n / 10:
+                warn_user(
+                    f"{unknown} of the first {n} words are not in the list of English words, which all log frequencies "
+                    "are from. If the texts are in another language, set `lang`. Or give `log_frequency=False`."
+                )
 
     def _words(self, tokens: Doc | Span) -> list[Span]:
         bounds: list[list[int]] = []

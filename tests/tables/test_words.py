@@ -1,6 +1,7 @@
 import math
 import re
 import sys
+import warnings
 
 import pytest
 import spacy
@@ -136,6 +137,20 @@ def test_log_frequency(make_nlp, monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     with pytest.raises(ImportError, match=re.escape(install_command("reading"))):
         log_frequencies("en")
+
+
+def test_frequencies_of_another_language_are_noticed(make_nlp):
+    """English is the language if none is given. "die" is an English word, too."""
+    pytest.importorskip("wordfreq")
+    german = "Die Katze schläft abends gern, während draußen der Regen fällt.".split()
+    english = "The cats, 3 of them, sleep because she can't xqztv.".split()
+    for words, lang, says in ((german, "en", True), (german, "de", False), (english, "en", False)):
+        table = [{"item": i, "word": word} for i in range(5) for word in words]
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")  # the tiny model does not know most of these words
+            score_words(table, make_nlp("bert", nlp=spacy.blank(lang)), by="item")
+        told = [str(one.message) for one in found if "log frequencies" in str(one.message)]
+        assert len(told) == says and all("of the first 50 words are not in the list of English" in one for one in told)
 
 
 @pytest.mark.parametrize(("installed", "lang"), [(True, "en"), (True, "xx"), (False, "en")])
