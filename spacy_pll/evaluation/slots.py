@@ -58,11 +58,12 @@ def read_slots(
         own = every
         if candidate_column:
             some = row.get(candidate_column)
-            some = (
-                some
-                if isinstance(some, list)
-                else get_text(row, place, candidate_column, "`candidate_column`").split("|")
-            )
+            if not isinstance(some, list):
+                cell = get_text(row, place, candidate_column, "`candidate_column`")
+                if "|" not in cell and ("," in cell or cell.startswith("[")):  # as Python, or `candidates`, has several
+                    problem = f"{place}: {candidate_column!r} has no | between candidates. It is {cell!r:.100}."
+                    raise InputError(problem, "Write a|b|c, or a list in a .jsonl file, also for one that has a comma.")
+                some = cell.split("|")
             own = distinct_candidates(f"{place}, candidate", some)
         fields = {name: value for name, value in {**of_file, **row}.items() if name != candidate_column}
         found.append(Slot.of(text, gap, own, right, place, fields=fields))

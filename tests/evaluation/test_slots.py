@@ -24,6 +24,9 @@ def test_candidates_for_all_by_row_and_from_a_vocabulary(tmp_path):
         assert {one.candidates for one in read_slots(str(table), **how)} == {("c", "d e")}
     (tmp_path / "t.txt").write_text("A ___\n\n___ b\n")
     assert [one.fields["text"] for one in read_slots(str(tmp_path / "t.txt"), ["a"])] == ["A ___", "___ b"]
+    rows = [{"text": "___", "w": given} for given in ("a, b|c", ["a, b", "c"], ["[a, b"], "a")]
+    found = read_slots(str(write_jsonl(tmp_path / "w.jsonl", *rows)), candidate_column="w")
+    assert [one.candidates for one in found] == [("a, b", "c"), ("a, b", "c"), ("[a, b",), ("a",)]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,8 @@ def test_candidates_for_all_by_row_and_from_a_vocabulary(tmp_path):
         ([{"text": "___"}, {"text": "a"}], {"candidates": ["a"]}, "jsonl, line 2: a text must have one gap"),
         ([{"text": "___ ___"}], {"candidates": ["a"]}, "line 1: .* It has 2"),
         ([{"text": "___", "w": "a||b"}], {"candidate_column": "w"}, "line 1, candidate 2 is empty"),
+        ([{"text": "___", "w": "a, b"}], {"candidate_column": "w"}, r"line 1: 'w' has no \| between .*Write a\|b\|c"),
+        ([{"text": "___", "w": "['a']"}], {"candidate_column": "w"}, r"line 1: 'w' has no \| between candidates"),
         ([{"text": "___", "w": ["a", "a"]}], {"candidate_column": "w"}, "line 1, candidate 2: 'a' is there twice"),
         ([{"text": "___", "w": ["a", 1]}], {"candidate_column": "w"}, "line 1, candidate 2 is no text"),
         ([{"text": "___"}], {"candidate_column": "w"}, "line 1: there is no column 'w'.*`candidate_column`"),
