@@ -24,6 +24,8 @@ from .words import WordRows, WordTable
 
 PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
 SURPRISAL = "surprisal"
+LONG_ENOUGH = 6  # words of a text in which other numbers than their places seldom differ, and are close
+INDEX = ("", "index", "Unnamed: 0")  # columns in which data frames number all rows, in the order that they had
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
@@ -64,7 +66,7 @@ def score_words(
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
         are counted in a warning.
-        There is a warning if the rows of a text seem to be rows of several texts.
+        There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
@@ -80,6 +82,7 @@ def score_words(
     texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
     warn_of_joined_rows(rows, texts, word, by)
+    warn_of_order(rows, texts, [word, *by, *INDEX])
     spaced = [[(text, _has_space(rows[i], space_after, i)) for i, text in members] for members in texts]
     kept = kept or KeptScores()
     kept.begin(spaced)
@@ -177,6 +180,43 @@ def warn_of_joined_rows(
                     f"times: once for each value in the column {name!r}. Is this column missing in `by`?"
                 )
                 return
+
+
+def warn_of_order(
+    rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], others: Sequence[str]
+) -> None:
+    """Warn if a column seems to number the words of each text, and the rows are in another order.
+
+    others (Sequence[str]): Columns that do not.
+    """
+    longest = max(texts, key=len, default=())
+    for name in rows[longest[0][0]] if len(longest) >= LONG_ENOUGH else ():
+        numbers, late = dict[int, float](), 0
+        for members in texts if name not in others else ():
+            own = {i: _number(rows[i].get(name)) for i, _ in members}
+            least, most = min(own.values()), max(own.values())
+            if math.isnan(sum(own.values())) or len({*own.values()}) < len(own) or most - least > 1.5 * len(own):
+                break
+            backward = [i for (i, before), after in zip(own.items(), [*own.values()][1:]) if after < before]
+            if not late and 0 < len(backward) < len(own) - 1:  # from last to first is an order, too
+                late, numbers = backward[0], own
+        else:
+            if numbers:
+                i, j = late, next(i for i in numbers if i > late)
+                warn_user(
+                    f"Rows {i + 1} and {j + 1} are read as neighbours in one text, and have {numbers[i]:g} and "
+                    f"{numbers[j]:g} in the column {name!r}, which seems to number the words of each text. Words are "
+                    "read in the order of the rows. Sort the rows, by numbers and not as text."
+                )
+                return
+
+
+def _number(value: Any) -> float:
+    """A whole number; NaN if it is none."""
+    try:
+        return float(value) if float(value).is_integer() else math.nan
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def is_missing(value: Any) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
 from spacy_pll.corpus.records import Missing
-from spacy_pll.tables.word_rows import texts_of_rows, warn_of_joined_rows
+from spacy_pll.tables.word_rows import INDEX, texts_of_rows, warn_of_joined_rows, warn_of_order
 
 PLAIN = {"log_frequency": False}
 
@@ -162,6 +162,44 @@ def test_rows_of_several_texts_in_one(readers, sentences, order):
     forgotten = warned(rows, ["item"])
     assert len(forgotten) == 1 and "missing in `by`" in forgotten[0]
     assert "neighbours" in forgotten[0] or "each value in the column 'subj'" in forgotten[0]
+
+
+def said_of_order(rows, by):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_order(rows, texts_of_rows(rows, "word", by), ["word", *by, *INDEX])
+    return [str(one.message) for one in caught]
+
+
+@given(
+    st.lists(st.permutations(range(12)).map(lambda order: order[:9]), min_size=1, max_size=3),
+    st.booleans(),
+    st.sampled_from([int, str, float]),
+    st.sampled_from(["n", "index"]),
+)
+def test_rows_in_another_order_than_their_numbers(orders, is_sorted, kind, name):
+    orders = [sorted(order) if is_sorted else order for order in orders]
+    rows = [
+        {"item": i, name: kind(n), "rt": 300 + n * 37 % 400, "length": 3, "x": None if n else "a", "word": "a"}
+        for i, order in enumerate(orders)
+        for n in order
+    ]
+    steps = [{b > a for a, b in zip(order, order[1:])} for order in orders]
+    said = said_of_order(rows, ["item"])
+    assert len(said) == (name == "n" and any(len(of_text) == 2 for of_text in steps))
+    for one in said:
+        i, j = (int(number) - 1 for number in re.match(r"Rows (\d+) and (\d+) are", one).groups())
+        assert j == i + 1 and float(rows[i]["n"]) > float(rows[j]["n"]) and rows[i]["item"] == rows[j]["item"]
+
+
+def test_numbers_that_are_sorted_as_text_are_noticed(nlp):
+    rows = [{"story": "s", "place": i, "word": word} for i, word in enumerate("a b c d e f g h i j k l".split(), 1)]
+    rows.sort(key=lambda row: str(row["place"]))
+    with pytest.warns(UserWarning, match="Rows 4 and 5 are .* have 12 and 2 in the column 'place', .* not as text"):
+        score_words(rows, nlp)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score_words(sorted(rows, key=lambda row: row["place"]), nlp)
 
 
 def test_a_line_that_comes_again_is_no_reader():
