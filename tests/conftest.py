@@ -76,7 +76,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("gpu"):
         spacy.require_gpu()
-    if is_default(config):
+    if is_default(config) or config.option.markexpr == "slow":
         English.Defaults.tokenizer_exceptions = {
             text: tokens for text, tokens in English.Defaults.tokenizer_exceptions.items() if text in EXCEPTIONS
         }
@@ -169,10 +169,12 @@ REAL_TOKENIZERS = ["bert-base-cased", "bert-base-uncased", "bert-base-chinese", 
                    "roberta-base", "albert-base-v2", "deberta-v3-base"]  # fmt: skip
 
 
-@pytest.fixture
-def real_english(monkeypatch):
-    """English with all exceptions of its tokenizer, also in the default tests."""
-    monkeypatch.setattr(English.Defaults, "tokenizer_exceptions", EVERY_EXCEPTION)
+@pytest.fixture(scope="module")
+def real_english():
+    """English with all exceptions of its tokenizer, also in the default and the slow tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(English.Defaults, "tokenizer_exceptions", EVERY_EXCEPTION)
+        yield
 
 
 @cache

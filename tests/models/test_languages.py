@@ -77,7 +77,7 @@ TOKENIZERS = [*TINY_TOKENIZERS, *REAL_TOKENIZERS, "gpt2"]
 
 
 @pytest.fixture(scope="module")
-def docs():
+def docs(real_english):
     return [doc for language, texts in examples().items() for doc in _blank(language).tokenizer.pipe(texts)]
 
 

@@ -20,6 +20,7 @@ def sentences(n):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_english")
 @pytest.mark.parametrize(("architecture", "tokenizer"), [("bert", "bert-base-cased"), ("roberta", "roberta-base")])
 def test_sums_equal_those_of_minicons(model_folder, architecture, tokenizer):
     scorer = pytest.importorskip(

@@ -20,8 +20,9 @@ from ..conftest import build_transformer, data_folder, get_tokenizer
 from ..corruption import brown_sentences
 from ..models.test_minicons import sentences
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_english")]
 
-@pytest.mark.slow
+
 def test_three_metrics_cost_a_quarter_more_than_one():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")
@@ -40,7 +41,6 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     assert rows[1] < rows[3] < 1.25 * rows[1], rows
 
 
-@pytest.mark.slow
 def test_little_of_what_is_computed_is_padding():
     tokenizer = get_tokenizer("bert-base-cased")
     nlp = spacy.blank("en")
@@ -56,7 +56,6 @@ def test_little_of_what_is_computed_is_padding():
     assert padding < 0.03 * ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("margin", [None, 0], ids=["exact", "margin 0"])
 def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin):
     """There, a pass costs as much as thousands of ids (`language_model.base`)."""
