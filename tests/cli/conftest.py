@@ -2,7 +2,10 @@
 
 import functools
 import inspect
+import multiprocessing
+import os
 import re
+import signal
 import sys
 from typing import Any, NamedTuple, get_args
 
@@ -42,6 +45,28 @@ def run(*arguments, fails=False, code=None, **more):
     # wasabi and rich break lines to the terminal's width, and some versions of typer draw a frame around them
     result.unwrapped_stderr = " ".join(re.sub("[╭─╮│╰╯]", " ", result.stderr).split())
     return result
+
+
+def start(*arguments, log=os.devnull):
+    """Start `python -m spacy pll ARGUMENTS` in a process that is a copy of this one: a new one needs longer for its
+    imports than for what is tested.
+
+    log: The file for its standard error.
+    RETURNS: The process.
+    """
+
+    def work():
+        os.setsid()
+        # A shell lets its background jobs ignore Ctrl-C, and the tests may run in one.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.orig_argv = ["pll", *map(str, arguments)]
+        with open(log, "w", buffering=1, encoding="utf8") as sys.stderr:
+            os.dup2(sys.stderr.fileno(), 2)
+            spacy_pll.cli.app(sys.orig_argv[1:])
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    return process
 
 
 def run_spacy(*arguments):

@@ -5,7 +5,6 @@ import datetime
 import json
 import random
 import signal
-import subprocess
 import sys
 import time
 
@@ -21,7 +20,7 @@ from spacy_pll.requirements import install_command
 
 from ..columns import added
 from ..conftest import SENTENCES, write_jsonl
-from .conftest import run
+from .conftest import run, start
 
 TEXTS = [*SENTENCES, "", "  "]
 
@@ -270,36 +269,29 @@ def test_without_pyarrow_the_error_says_what_to_install(corpus, tiny, tmp_path, 
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["texts.jsonl"]
 
 
-def command(*arguments):
-    """With small parts, of 128 texts."""
-    code = "from spacy_pll.cli import app; from spacy_pll.corpus import runs; runs.TEXTS_PER_PART = 128; app()"
-    return [sys.executable, "-c", code, "score", *map(str, arguments)]
-
-
 @pytest.mark.slow
 def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 128)
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 64)
     rng = random.Random(0)
     words = " ".join(SENTENCES).split()
-    texts = [" ".join(rng.sample(words, 6)) for _ in range(1000)]
-    pq.write_table(pa.table({"text": texts, "n": pa.array(range(1000), pa.int16())}), tmp_path / "in.parquet")
-    options = (*tiny, "--batch-size", 32)
+    texts = [" ".join(rng.sample(words, 6)) for _ in range(500)]
+    pq.write_table(pa.table({"text": texts, "n": pa.array(range(500), pa.int16())}), tmp_path / "in.parquet")
+    options = (*tiny, "--batch-size", 16)
     whole, output, parts = (tmp_path / name for name in ("whole.parquet", "out.parquet", "out.parquet.parts"))
     run("score", tmp_path / "in.parquet", whole, *options)
     for at_least in sorted(rng.sample(range(7), 2)):  # of 8 parts
-        process = subprocess.Popen(
-            command(tmp_path / "in.parquet", output, *options, "--resume"), stderr=subprocess.DEVNULL
-        )
+        process = start("score", tmp_path / "in.parquet", output, *options, "--resume")
         while not parts.exists() or len(list(parts.glob("0*.parquet"))) < at_least:
-            assert process.poll() is None
+            assert process.is_alive()
             time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
     assert not output.exists()
     run("score", tmp_path / "in.parquet", output, *options, "--resume")
     assert output.read_bytes() == whole.read_bytes()
     table = pq.read_table(output)
-    assert table["text"].to_pylist() == texts and table["n"].to_pylist() == list(range(1000))
+    assert table["text"].to_pylist() == texts and table["n"].to_pylist() == list(range(500))
 
 
 @pytest.mark.slow

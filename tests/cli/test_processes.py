@@ -2,17 +2,16 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from spacy_pll.corpus import runs
 from spacy_pll.stream import workers
 
 from ..conftest import SENTENCES, write_jsonl
-from .conftest import run
+from .conftest import run, start
 
 ENDINGS = {"rescore": ".jsonl", "render": ".html"}
 
@@ -49,18 +48,6 @@ def test_two_processes_give_the_same(command, inputs, tmp_path, model_folder, mo
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
-# A shell lets its background jobs ignore Ctrl-C, and these tests may run in one.
-CODE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from spacy_pll.corpus import runs
-from spacy_pll.cli import app
-
-runs.TEXTS_PER_PART = 16
-app(["score", *sys.argv[1:]])
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "of_worker", "code", "message"),
@@ -71,29 +58,36 @@ app(["score", *sys.argv[1:]])
     ],
 )
 def test_a_run_that_is_stopped_says_how_to_go_on_and_its_parts_are_joined_then(
-    number, of_worker, code, message, model_folder, tmp_path
+    number, of_worker, code, message, model_folder, tmp_path, monkeypatch
 ):
-    """As with a killed worker, Ctrl-C (which goes to all processes) and `kill`, at three moments each."""
+    """As with a killed worker, Ctrl-C (which goes to all processes) and `kill`, at three moments of one run."""
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 16)
     texts, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
-    texts.write_text("".join(f"{sentence} {n}\n" for n in range(100) for sentence in SENTENCES))
+    texts.write_text("".join(f"{sentence} {n}\n" for n in range(60) for sentence in SENTENCES))
     options = ["--model", model_folder("bert"), "--batch-size", 4]
+    for n_parts, again in ((1, "--force"), (2, "--resume"), (2, "--resume")):
+        command = ["score", texts, output, *options, "--n-process", 2, again]
+        exit_code, stderr = stopped(command, tmp_path, n_parts, number, of_worker)
+        assert exit_code == code and not output.exists()
+        assert message in stderr and "are kept in" in stderr and "Traceback" not in stderr
+        assert stderr.endswith("--batch-size 4 --n-process 2 --resume")  # the command, without --force
+    run("score", texts, output, *options, "--resume")
     run("score", texts, tmp_path / "whole.jsonl", *options)
-    for n_parts in (1, 3, 5):
-        command = [sys.executable, "-c", CODE, texts, output, *options, "--n-process", "2", "--force"]
-        out = stopped(list(map(str, command)), tmp_path / "out.jsonl.parts", n_parts, number, of_worker)
-        assert out.returncode == code and not output.exists()
-        assert message in out.stderr and "are kept in" in out.stderr and "Traceback" not in out.stderr
-        assert out.stderr.endswith("--batch-size 4 --n-process 2 --resume")  # the command, without --force
-        run("score", texts, output, *options, "--resume")
-        assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-        output.unlink()
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def stopped(command, folder, n_parts, number, of_worker):
-    """Run a command until so many parts are there, and send it, or one of its workers, a signal."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while len(list(folder.glob("0*"))) < n_parts:
-        assert process.poll() is None, process.stderr.read()
+    """Run a command until it has written so many parts, and send it, or one of its workers, a signal. RETURNS: Its exit
+    code, and what it wrote to standard error.
+    """
+
+    def count():
+        return len(list((folder / "out.jsonl.parts").glob("0*")))
+
+    before = count()
+    process = start(*command, log=folder / "log")
+    while count() < before + n_parts:
+        assert process.is_alive(), (folder / "log").read_text()
         time.sleep(0.01)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     if of_worker:
@@ -102,6 +96,6 @@ def stopped(command, folder, n_parts, number, of_worker):
         os.killpg(process.pid, number)
     else:
         os.kill(process.pid, number)
-    _, stderr = process.communicate(timeout=60)
+    process.join(60)
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
-    return subprocess.CompletedProcess(command, process.returncode, stderr=" ".join(stderr.split()))
+    return process.exitcode, " ".join((folder / "log").read_text().split())

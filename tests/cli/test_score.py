@@ -9,7 +9,6 @@ import random
 import re
 import resource
 import signal
-import subprocess
 import sys
 import time
 from itertools import islice
@@ -28,7 +27,7 @@ from spacy_pll.settings import BATCH_SIZE
 
 from ..columns import added
 from ..conftest import SENTENCES, write_jsonl
-from .conftest import run
+from .conftest import run, start
 
 
 @pytest.fixture
@@ -538,14 +537,6 @@ def test_other_errors_are_messages(tiny, tmp_path):
     assert "contains no file" in run("score", tmp_path / "empty", "-", *tiny, fails=True).unwrapped_stderr
 
 
-def command(*arguments):
-    """With small parts, of 128 texts."""
-    code = (
-        "import sys; from spacy_pll.cli import app; from spacy_pll.corpus import runs; runs.TEXTS_PER_PART = 128; app()"
-    )
-    return [sys.executable, "-c", code, "score", *map(str, arguments)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 3), (6000, 12)])
 def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
@@ -575,23 +566,22 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
 
 @pytest.mark.slow
 def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 128)
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 64)
     rng = random.Random(0)
-    texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(1300)]
+    texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(650)]
     source = write_lines(tmp_path / "in.txt", texts)
-    options = (*tiny, "--batch-size", 32)
+    options = (*tiny, "--batch-size", 16)
     run("score", source, tmp_path / "whole.jsonl", *options)
     parts = tmp_path / "out.jsonl.parts"
     for at_least in sorted(rng.sample(range(1, 10), 2)):  # of 11 parts
-        process = subprocess.Popen(
-            command(source, tmp_path / "out.jsonl", *options, "--resume"), stderr=subprocess.DEVNULL
-        )
+        process = start("score", source, tmp_path / "out.jsonl", *options, "--resume")
         while len(list(parts.glob("0*.jsonl"))) < at_least or not parts.exists():
-            assert process.poll() is None
+            assert process.is_alive()
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        time.sleep(rng.uniform(0, 0.05))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "out.jsonl").exists()
     run("score", source, tmp_path / "out.jsonl", *options, "--resume")
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
