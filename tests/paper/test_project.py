@@ -2,17 +2,19 @@
 
 import argparse
 import hashlib
-import os
+import multiprocessing
 import re
+import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import srsly
+from spacy.cli._util import app
+from typer.testing import CliRunner
 from weasel.cli.document import project_document
 from weasel.util import load_project_config
 from weasel.util.hashing import get_checksum
@@ -101,7 +103,7 @@ def test_the_page_about_it_has_all_assets(tmp_path):
 
 
 @pytest.fixture
-def project(tmp_path, tiny_assets, model_folder):
+def project(tmp_path, tiny_assets, model_folder, monkeypatch, capfd):
     """A project folder with this repository's code, the tiny data sets in `local`, and their sums."""
     for name in ("spacy_pll", "scripts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -113,14 +115,36 @@ def project(tmp_path, tiny_assets, model_folder):
 
     def run(*names, fails=False):
         variables = ["--vars.data", "local", "--vars.model", str(model_folder("bert")), "--vars.tokenizers", "builtin"]
-        command = [sys.executable, "-m", "spacy", "project", "run", *names, str(tmp_path), *variables]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=580)
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        done = CliRunner().invoke(app, ["project", "run", *names, str(tmp_path), *variables])
+        said = done.output + "".join(capfd.readouterr())
+        assert done.exit_code == fails, said
+        return said
 
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr("weasel.cli.run.run_command", run_in_a_copy)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     run.folder = tmp_path
     return run
+
+
+def run_in_a_copy(command, capture):
+    """`python -m MODULE ARGUMENTS` in a copy of this process. A new one would need longer for its imports than for what
+    is tested. The scripts are imported anew, from the folder of the project.
+    """
+    python, flag, module, *arguments = command
+    assert (python, flag) == (sys.executable, "-m")
+
+    def work():
+        for name in [name for name in sys.modules if name.split(".")[0] == "scripts"]:
+            del sys.modules[name]
+        sys.argv = [module, *arguments]
+        sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(process.exitcode)
 
 
 @pytest.mark.slow
