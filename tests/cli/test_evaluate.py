@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,17 +30,16 @@ def test_spacy_evaluate_writes_the_figures(make_nlp, tmp_path, options):
         assert found[f"{name}_pppl"] > 1
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
-def test_spacy_evaluate_prints_the_figures(make_nlp, tmp_path):
+def test_spacy_evaluate_prints_the_figures(make_nlp, tmp_path, capfd):
     nlp = make_nlp("bert")
     nlp.to_disk(tmp_path / "pipeline")
     DocBin(docs=map(nlp.make_doc, TEXTS)).to_disk(tmp_path / "dev.spacy")
-    command = [sys.executable, "-m", "spacy", "evaluate", "pipeline", "dev.spacy", "--output", "/dev/stdout"]
-    printed = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout
-    (mean,) = re.findall(r'"pll_mean":(\S+),', printed)
+    printed = run_spacy("evaluate", tmp_path / "pipeline", tmp_path / "dev.spacy", "--output", "/dev/stdout")
+    figures = capfd.readouterr().out
+    (mean,) = re.findall(r'"pll_mean":(\S+),', figures)
     assert float(mean) == pytest.approx(sum(doc._.pll for doc in nlp.pipe(TEXTS)) / len(TEXTS))
-    assert "SPEED" in printed and '"pll_pppl":' in printed
+    assert "SPEED" in printed and '"pll_pppl":' in figures
 
 
 @pytest.mark.parametrize("weight", [None, 0.0])

@@ -1,13 +1,14 @@
 """What the commands show where the terminal, or what reads their output, is not as usual."""
 
 import json
-import os
 import resource
 import subprocess
 import sys
 import warnings
 
 import pytest
+from spacy.cli._util import app
+from typer.testing import CliRunner
 
 from spacy_pll.cli import LazyCommands, errors
 from spacy_pll.cli.errors import options_of, printed_errors
@@ -51,11 +52,6 @@ def test_nor_does_the_name_of_a_file(tmp_path):
     assert "\x1b]" not in result.stderr and r"\x1b]0;title\x07" in result.unwrapped_stderr
 
 
-def process(*arguments, **more):
-    command = [sys.executable, "-W", "ignore", "-m", "spacy", "pll", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["show", "ppl"])
 def test_a_reader_that_has_gone_is_no_error(command, tmp_path, model_folder):
@@ -63,7 +59,19 @@ def test_a_reader_that_has_gone_is_no_error(command, tmp_path, model_folder):
     (tmp_path / "in.txt").write_text("".join(text + "\n" for text in SENTENCES))
     output = tmp_path / "out.json"
     arguments = {"show": SENTENCES * 9, "ppl": (tmp_path / "in.txt", "-o", output)}
-    running = process(command, *arguments[command], "--model", model_folder("bert"))
+    words = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "spacy",
+        "pll",
+        command,
+        *arguments[command],
+        "--model",
+        model_folder(),
+    ]
+    running = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     running.stdout.close()
     *progress, last = running.stderr.read().decode().splitlines() or [""]
     assert last == (f"Wrote {output}." if command == "ppl" else "") and running.wait() == 0
@@ -71,12 +79,9 @@ def test_a_reader_that_has_gone_is_no_error(command, tmp_path, model_folder):
     assert output.exists() == (command == "ppl")
 
 
-@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii(model_folder):
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    running = process("show", "Die Stra\u00dfe.", "--model", model_folder("bert"), env=environment)
-    out, error = running.communicate()
-    assert (running.returncode, error) == (0, b"") and rb"Stra\xdfe" in out
+    result = CliRunner(charset="ascii").invoke(app, ["pll", "show", "Die Stra\u00dfe.", "--model", str(model_folder())])
+    assert (result.exit_code, result.stderr) == (0, "") and rb"Stra\xdfe" in result.stdout_bytes
 
 
 @pytest.mark.parametrize(
