@@ -314,15 +314,16 @@ def test_without_arguments_it_says_how_it_is_used():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_english")
 def test_blimps_own_files(tmp_path):
-    """Ten pairs of each of the 67 paradigms, with the built-in model; its card has the figure for a hundred."""
-    result = run("pairs", data_folder("data/blimp"), "--sample", "10", "-o", tmp_path / "blimp.json")
+    """Five pairs of each of the 67 paradigms, with the built-in model; its card has the figure for a hundred."""
+    result = run("pairs", data_folder("data/blimp"), "--sample", "5", "-o", tmp_path / "blimp.json")
     rows = results(tmp_path / "blimp.json")
     overall = rows["word_l2r", "overall", ""]
-    assert overall["pairs"] == 670 and overall["accuracy"] >= 0.62
+    assert overall["pairs"] == 335 and overall["accuracy"] >= 0.62
     levels = [level for _, level, _ in rows]
     assert (levels.count("linguistics_term"), levels.count("UID"), levels.count("macro")) == (13, 67, 0)
-    assert 0.02 < overall["high"] - overall["low"] < 0.08
+    assert 0.03 < overall["high"] - overall["low"] < 0.12
     assert "irregular_forms" in result.stdout
 
 

@@ -138,9 +138,11 @@ def test_without_arguments_it_says_how_it_is_used():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_english")
 def test_events_adapt(tmp_path):
     events = data_folder("data/eventsadapt") / "clean_EventsAdapt_SentenceSet.csv"
-    result = summary(tmp_path, events, "--column", "Sentence", "--metrics", "word_l2r,original")
+    how = ("--metrics", "word_l2r,original", "--mask-margin", 0)
+    result = summary(tmp_path, events, "--column", "Sentence", *how)
     with events.open() as file:
         assert result["texts"] == sum(1 for _ in file) - 1
     assert result["empty_texts"] == result["windowed_texts"] == 0

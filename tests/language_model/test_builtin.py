@@ -1,11 +1,9 @@
 """The English model that comes with the package, through the three lines that a new user types."""
 
-import json
 import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import spacy
 import torch
@@ -13,8 +11,6 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
 from spacy_pll.language_model import BUILTIN
-
-from ..conftest import data_folder
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +80,6 @@ def test_it_has_learned_english(nlp):
     worse = ["She gave he the book.", "I do not know say to what.", "These man work here."]
     for good, bad in zip(nlp.pipe(better), nlp.pipe(worse)):
         assert good._.pll > bad._.pll
-
-
-@pytest.mark.slow
-def test_accuracy_on_blimp(nlp):
-    """Ten pairs a paradigm; the model card has the figure for a hundred."""
-    paths = sorted(data_folder("data/blimp").glob("*.jsonl"))
-    pairs = [json.loads(line) for path in paths for line in path.open().readlines()[:10]]
-    good, bad = (
-        [doc._.pll for doc in nlp.pipe(pair[f"sentence_{side}"] for pair in pairs)] for side in ("good", "bad")
-    )
-    assert len(pairs) == 670
-    assert np.mean(np.array(good) > np.array(bad)) >= 0.62
 
 
 MEASURE = """
