@@ -105,7 +105,7 @@ score(small, 300)
 before = peak()
 score(small, 5000)
 grown = peak() - before
-score(builtin, 300)
+score(builtin, 100)
 print(grown, peak())
 """
 

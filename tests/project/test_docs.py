@@ -99,6 +99,7 @@ def test_examples_give_what_the_page_shows(page, tmp_path, stand_ins):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_english")
 @pytest.mark.parametrize("part", SLOW)
 def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
     if not SLOW[part].exists():
