@@ -7,7 +7,8 @@ import pytest
 
 import spacy_pll
 from spacy_pll.evaluation.choices import Choice, Option
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction import GPU_DOCS, Predictor
+from spacy_pll.settings import BATCH_SIZE
 
 from ..cli.conftest import run
 from ..conftest import write_jsonl
@@ -71,10 +72,13 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("grows", "size", "n"),
-    [((128, 140), 128, 300), pytest.param((1000, 8000), 1024, 20_000, marks=pytest.mark.slow)],
+    ("way", "grows", "size", "n"),
+    [
+        *((way, (128, 140), 128, 300) for way in WAYS),
+        *(pytest.param(way, (125, 1000), 128, 2500, marks=pytest.mark.slow) for way in WAYS),
+        pytest.param("pll score", GPU_DOCS, BATCH_SIZE, 20_000, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("way", WAYS)
 def test_a_gpu_has_a_batch_ahead_and_batches_grow(make_nlp, monkeypatch, tmp_path, way, grows, size, n):
     nlp = make_nlp("bert", mask_margin=0)
     nlp.to_disk(tmp_path / "model")
