@@ -62,9 +62,26 @@ def folder(tmp_path_factory):
     return make_folder(tmp_path_factory.mktemp("gpt-bert"), shift=1)
 
 
-def fresh(*words):
-    """A command in a process of its own, which does not know the class."""
-    return subprocess.run([sys.executable, "-m", "spacy", "pll", *map(str, words)], capture_output=True, text=True)
+FRESH = """
+import json, os, sys
+from spacy.cli._util import app
+from typer.testing import CliRunner
+import spacy_pll.cli, spacy_pll.language_model.base
+for arguments in json.loads(sys.argv[1]):
+    if os.fork():
+        os.wait()
+        continue
+    result = CliRunner().invoke(app, ["pll", *arguments])
+    print(json.dumps([result.exit_code, " ".join((result.stdout + result.stderr).split())]))
+    sys.exit()
+"""
+
+
+def fresh(*commands):
+    """Run commands, each in a process that does not know the class. RETURNS: Of each its exit code and what it says."""
+    command = [sys.executable, "-c", FRESH, json.dumps(commands, default=str)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [*map(json.loads, out.stdout.splitlines())]
 
 
 @pytest.mark.slow
@@ -162,18 +179,19 @@ def test_a_run_depends_on_the_file(folder, tmp_path):
 def test_commands_take_the_file(folder, tmp_path):
     model = folder / "model"
     (tmp_path / "texts.txt").write_text("\n".join(SENTENCES))
-    scored = fresh(
-        "score", tmp_path / "texts.txt", tmp_path / "out.jsonl", "--model", model, "--code", folder / "gpt_bert.py"
-    )
-    assert scored.returncode == 0, scored.stderr
-    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    code = ("--code", folder / "gpt_bert.py")
     nlp = make_pipeline(str(model), code=str(folder / "gpt_bert.py"))
-    assert first["pll_word_l2r"] == pytest.approx(nlp(SENTENCES[0])._.pll, abs=1e-4)
     nlp.to_disk(tmp_path / "saved")
-    saved = fresh("show", SENTENCES[0], "--model", tmp_path / "saved", "--code", folder / "gpt_bert.py")
-    assert f"{nlp(SENTENCES[0])._.pll:.2f}" in saved.stdout, saved.stderr
-    without = fresh("show", SENTENCES[0], "--model", model)
-    assert without.returncode == 1 and "gpt-bert" in " ".join(without.stderr.split() + without.stdout.split())
+    scored, saved, without = fresh(
+        ("score", tmp_path / "texts.txt", tmp_path / "out.jsonl", "--model", model, *code),
+        ("show", SENTENCES[0], "--model", tmp_path / "saved", *code),
+        ("show", SENTENCES[0], "--model", model),
+    )
+    assert scored[0] == 0, scored
+    first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+    assert first["pll_word_l2r"] == pytest.approx(nlp(SENTENCES[0])._.pll, abs=1e-4)
+    assert f"{nlp(SENTENCES[0])._.pll:.2f}" in saved[1]
+    assert without[0] == 1 and "gpt-bert" in without[1]
 
 
 def test_a_file_that_is_not_there_or_fails(tmp_path):
