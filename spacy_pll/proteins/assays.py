@@ -22,16 +22,7 @@ from ..evaluation.readers import rows_of
 from ..files import check_target, write_json
 from ..stream.known import KeptScores
 from .readers import read_variants
-from .variants import (
-    Method,
-    Variant,
-    check_free,
-    column_of,
-    measured_effects,
-    rank_correlation,
-    variants,
-    with_places,
-)
+from .variants import Method, Variant, check_free, column_of, measured_effects, rank_correlation, variants, with_places
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
@@ -142,10 +133,8 @@ def score_assays(
     settings.pop("show_progress", None)
     to_do = list[tuple[Assay, bool, dict[str, Any]]]()
     for assay in assays:  # what is wrong with one of them is said before any is scored
-        digest = sha256(
-            repr([(one.mutant, one.fields) for one in assay.variants]).encode("utf8", "surrogatepass")
-        ).hexdigest()
-        now = {**settings, "sequence": assay.sequence, "variants": digest}
+        content = repr([(one.mutant, one.fields) for one in assay.variants]).encode("utf8", "surrogatepass")
+        now = {**settings, "sequence": assay.sequence, "variants": sha256(content).hexdigest()}
         check_free(assay.variants, method)
         if measured is not None:
             measured_effects(assay.variants, measured)
@@ -182,11 +171,11 @@ def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -
     levels (Sequence[str]): Columns of the sheet. The mean is that of the means of the groups of the first one, each of
         which is that of the groups of the next.
     """
+    scores = [one for one in scores if one.correlation]
     means = [one.correlation.value for one in scores if one.correlation]
     if levels:
         groups = defaultdict[Any, list[AssayScore]](list)
         for one in scores:
-            if one.correlation:
-                groups[one.assay.fields[levels[0]]].append(one)
+            groups[one.assay.fields[levels[0]]].append(one)
         means = [mean_correlation(group, levels[1:]) for group in groups.values()]
     return float(np.mean(means)) if means else float("nan")

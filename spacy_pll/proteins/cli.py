@@ -15,7 +15,7 @@ from ..evaluation.intervals import Estimate
 from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores, digest_of
-from ..visualize.text import Table, text_table
+from ..visualize.text import text_table
 from .assays import GROUPED_BY, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
 from .readers import read_fasta, read_sequences, read_variants
 from .variants import NO_PICTURE, VariantScores, measured_effects, variants
@@ -156,9 +156,7 @@ def score_many(settings: PipelineSettings, many: list[Assay], output: Path, meas
 def summary(found: VariantScores) -> str:
     """The highest and the lowest scores."""
     order = (-found.scores).argsort(kind="stable").tolist()
-    ends = [order] if len(order) <= 2 * SHOWN else [order[:SHOWN], order[-SHOWN:]]
-    rows: Table = [(f"variants ({len(order):,})", found.method)]
-    for number, some in enumerate(ends):
-        rows += [("...", "")] * (number > 0)
-        rows += [(f"{found.variants[i].mutant:.60}", f"{found.scores[i]:.3f}") for i in some]
-    return text_table(rows)
+    rows = [(f"{found.variants[i].mutant:.60}", f"{found.scores[i]:.3f}") for i in order]
+    if len(rows) > 2 * SHOWN:
+        rows[SHOWN:-SHOWN] = [("...", "")]
+    return text_table([(f"variants ({len(order):,})", found.method), *rows])

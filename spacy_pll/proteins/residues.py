@@ -56,16 +56,15 @@ class Residues:
         self.predictor = Predictor(scorer.model, lambda docs: [[doc[:]] for doc in docs], settings)
         self.vocab, self.sequence = nlp.vocab, sequence
         self.loaded, model = self.predictor.prepare(), scorer.model.describe()
-        self.ids: dict[str, int] = {}
+        self.ids: dict[str, int] = {}  # of the residues that were checked
         self.spaces = False
         for number, residue in enumerate(sequence, 1):  # first, because some tokenizers join unknown neighbours
             self.check(residue, f"Letter {number} of the sequence")
         self.pieces = self._read(sequence)
-        ids = list(map(self.id_of, sequence))
         if self.loaded.unknown_id in self.pieces.ids:
             self.spaces = True  # "M K T", as ProtBERT reads it
             self.pieces = self._read(sequence)
-        if self.pieces.ids.tolist() != ids:
+        if self.pieces.ids.tolist() != [self.ids[residue] for residue in sequence]:
             raise PLLError(
                 f"The tokenizer of {model.title} does not make a wordpiece of each residue.",
                 "Give a model of proteins as `model`.",
@@ -80,23 +79,19 @@ class Residues:
         """A doc whose tokens are the residues."""
         return Doc(self.vocab, words=list(letters), spaces=[self.spaces] * (len(letters) - 1) + [False])
 
-    def id_of(self, residue: str) -> int:
-        """The id of its piece; -1 if it is several."""
-        if residue not in self.ids:
-            pieces = self._read(residue)
-            self.ids[residue] = int(pieces.ids[0]) if len(pieces) == 1 else -1
-        return self.ids[residue]
-
-    def knows(self, residue: str) -> bool:
-        """Whether the model has a piece for it."""
-        ids = self._read(residue).ids
-        return len(ids) == 1 and ids[0] != self.loaded.unknown_id
+    def id_of(self, residue: str) -> int | None:
+        """The id of its piece; None if the model does not know it."""
+        ids = self._read(residue).ids.tolist()
+        return ids[0] if len(ids) == 1 and ids[0] != self.loaded.unknown_id else None
 
     def check(self, residue: str, place: str) -> None:
         """RAISES (InputError): The model does not know it."""
-        if self.id_of(residue) in (-1, self.loaded.unknown_id):
+        if residue in self.ids:
+            return
+        if (found := self.id_of(residue)) is None:
             advice = f"Write {residue.upper()!r}." if residue.islower() else "Leave it out, or choose another `model`."
             raise InputError(f"{place}: the model does not know {residue!r} as a residue.", advice)
+        self.ids[residue] = found
 
     def read_with(self, question: Question) -> tuple[int, tuple[int, ...], tuple[Substitution, ...]]:
         """What questions have in common that a context answers: its first site, the sites that are masked together, and

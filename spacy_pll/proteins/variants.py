@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Method = Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]
-METHODS: tuple[str, ...] = get_args(Method)
-OTHERS: tuple[str, ...] = get_args(Others)
 # From hydrophobic to polar and charged, so that similar ones are neighbours in a picture.
 AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
 # Letters that stand for several amino acids, or nucleotides. A model may have a piece for each of them.
@@ -148,8 +146,8 @@ def variants(
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
-    for name, value, known in (("method", method, METHODS), ("others", others, OTHERS)):
-        if value not in known:
+    for name, value, kind in (("method", method, Method), ("others", others, Others)):
+        if value not in (known := get_args(kind)):
             raise PLLError(f"`{name}` must be {', '.join(known[:-1])} or {known[-1]}. It is {value!r}.")
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
@@ -215,11 +213,9 @@ def letters_of(residues: Residues) -> str:
     model knows these alone.
     """
     in_case = str.lower if residues.sequence.islower() else str.upper
-    has_u = "U" in residues.sequence.upper()
-    for letters in map(in_case, (AMINO_ACIDS, *(("ACGU", "ACGT") if has_u else ("ACGT", "ACGU")))):
-        if all(map(residues.knows, letters)):
-            return letters
-    return AMINO_ACIDS
+    nucleotides = ("ACGU", "ACGT") if "U" in residues.sequence.upper() else ("ACGT", "ACGU")
+    known = (one for one in map(in_case, (AMINO_ACIDS, *nucleotides)) if None not in map(residues.id_of, one))
+    return next(known, AMINO_ACIDS)
 
 
 def all_single(
