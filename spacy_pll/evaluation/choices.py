@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,20 +68,8 @@ def choices(
     spacy_pll.choices(nlp, items).accuracies()[0].accuracy  # 1.0
     ```
     """
-    found = list(items)
-    suite, work = ChoiceSuite(found, shared_pieces), Work(batch_size, n_process, show_progress)
-    scored: ChoiceScores = score_texts(nlp, suite, work, component, per_piece=per_piece, ties=ties)
-    return scored
-
-
-def check_choices(items: Sequence[Choice]) -> None:
-    """RAISES (ValueError): There is none, or some have a right option, and others preferences of people."""
-    if not items:
-        raise ValueError("There is no choice, so there is no accuracy.")
-    if len({choice.preference is None for choice in items}) > 1:
-        raise InputError(
-            "Some choices have a right option, and others the preferences of people. Score them one after the other."
-        )
+    suite, work = ChoiceSuite(list(items), shared_pieces), Work(batch_size, n_process, show_progress)
+    return score_texts(nlp, suite, work, component, per_piece=per_piece, ties=ties)
 
 
 def check_choice(choice: Any, place: str) -> None:
@@ -99,9 +88,8 @@ def check_choice(choice: Any, place: str) -> None:
         )
     for option in choice.options:
         if not isinstance(option.text, str) or not isinstance(option.context, str):
-            raise InputError(
-                f"{place}: text and context of an option must be strings. They are {tuple(option)!r:.100}."
-            )
+            given = f"They are {tuple(option)!r:.100}."
+            raise InputError(f"{place}: text and context of an option must be strings. {given}")
         if option.parts:
             raise InputError(f"{place}: an option has `parts`, and is scored whole.", "Leave them out.")
         if not option.text.strip():
@@ -285,22 +273,17 @@ class ChoiceScores:
                 right = k == choice.right if choice.preference is None else None
                 row = {"choice": i + 1, "option": k + 1, "right": right, "context": option.context, "text": option.text}
                 row |= {"after": option.after} if option.after else {}
-                values = {
-                    scorer: {
-                        "": float(self.scores[scorer][i][k]),
-                        "_pieces": self.pieces[scorer][i][k],
-                        "_chosen": bool(chosen[scorer][i] == k),
-                        "_probability": float(probabilities[scorer][i, k]),
-                    }
-                    for scorer in self.scores
-                }
-                yield self._row(row, choice.fields, values)
+                scores = dict[str, Any]()
+                for scorer in self.scores:
+                    name = self.columns.get(scorer, scorer)
+                    scores[name] = float(self.scores[scorer][i][k])
+                    scores[f"{name}_pieces"] = self.pieces[scorer][i][k]
+                    scores[f"{name}_chosen"] = bool(chosen[scorer][i] == k)
+                    scores[f"{name}_probability"] = float(probabilities[scorer][i, k])
+                yield self._row(row, choice.fields, scores)
 
-    def _row(
-        self, own: Mapping[str, Any], fields: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        """A row of `rows`. values (Mapping[str, Mapping[str, Any]]): By scorer, and by the end of the column's name."""
-        scores = {self.columns.get(s, s) + end: value for s, ends in values.items() for end, value in ends.items()}
+    def _row(self, own: Mapping[str, Any], fields: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of `rows`."""
         if clash := {*own, *scores} & fields.keys():
             raise ValueError(f"The {self.unit} have a column {clash.pop()!r}, as their scores do. Rename it.")
         return {**own, **fields, **scores}
@@ -327,9 +310,8 @@ class ChoiceScores:
 
 def _drawn_columns(items: Sequence[Item], by: Sequence[str] | None) -> tuple[str, ...]:
     """The columns whose groups are drawn."""
-    groups = levels(items, by)
-    *_, last = groups
-    return last if len(last) > 1 else list(groups)[min(1, len(groups) - 1)]
+    groups = list(levels(items, by))
+    return groups[-1] if len(groups[-1]) > 1 else groups[:2][-1]
 
 
 class ChoiceSuite(Suite):
@@ -343,16 +325,17 @@ class ChoiceSuite(Suite):
 
     def __init__(self, items: Sequence[Any], shared_pieces: bool = False):
         self.items, self.shared_pieces, self.unit = items, shared_pieces, self.made.unit
-        self.choices = self._choices()
+        self.choices: Sequence[Choice] = items
         for i, choice in enumerate(self.choices):
             check_choice(choice, place_of(self.choices, i, self.unit))
         self.texts = [option for choice in self.choices for option in choice.options]
 
-    def _choices(self) -> Sequence[Choice]:
-        return self.items
-
     def check(self, per_piece: bool) -> None:
-        check_choices(self.choices)
+        if not self.choices:
+            raise ValueError("There is no choice, so there is no accuracy.")
+        if len({choice.preference is None for choice in self.choices}) > 1:
+            problem = "Some choices have a right option, and others the preferences of people."
+            raise InputError(problem, "Score them one after the other.")
         check_different(self.choices, self.unit)
         check_begun_alike(self.choices, self.unit)
 
@@ -366,11 +349,10 @@ class ChoiceSuite(Suite):
     def results(
         self, scores: dict[str, PartScores], columns: Mapping[str, str], per_piece: bool, **how: Any
     ) -> ChoiceScores:
-        ends = np.cumsum([len(choice.options) for choice in self.choices]).tolist()
         sums, pieces = dict[str, Any](), dict[str, Any]()
         for scorer, of_options in scores.items():
-            flat = [one for (one,) in of_options]
-            by_choice = [flat[start:end] for start, end in zip([0, *ends], ends)]
+            parts = (one for (one,) in of_options)
+            by_choice = [list(islice(parts, len(choice.options))) for choice in self.choices]
             sums[scorer] = [[one.score for one in options] for options in by_choice]
             pieces[scorer] = [[one.pieces for one in options] for options in by_choice]
         return self.made(self.choices, sums, pieces, per_piece, columns=columns, **how)

@@ -38,25 +38,18 @@ class PairScores(ChoiceScores):
         """
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
-            values = dict[str, dict[str, Any]]()
-            for scorer in self.scores:
+            scores = dict[str, Any]()
+            for scorer, own in outcomes.items():
                 good, bad = map(float, self.scores[scorer][i])
                 good_pieces, bad_pieces = self.pieces[scorer][i]
-                values[scorer] = {
-                    "_correct": float(outcomes[scorer][i]),
-                    "_good": good,
-                    "_bad": bad,
-                    "_good_pieces": good_pieces,
-                    "_bad_pieces": bad_pieces,
-                    "_good_per_piece": good / good_pieces,
-                    "_bad_per_piece": bad / bad_pieces,
-                    "_difference": good - bad,
-                    "_difference_per_piece": good / good_pieces - bad / bad_pieces,
-                }
-            yield {
-                "pair": i + 1,
-                **self._row({"sentence_good": pair.good, "sentence_bad": pair.bad}, pair.fields, values),
-            }
+                name = self.columns.get(scorer, scorer)
+                scores |= {f"{name}_correct": float(own[i]), f"{name}_good": good, f"{name}_bad": bad}
+                scores |= {f"{name}_good_pieces": good_pieces, f"{name}_bad_pieces": bad_pieces}
+                means = good / good_pieces, bad / bad_pieces
+                scores |= {f"{name}_good_per_piece": means[0], f"{name}_bad_per_piece": means[1]}
+                scores |= {f"{name}_difference": good - bad, f"{name}_difference_per_piece": means[0] - means[1]}
+            sentences = {"sentence_good": pair.good, "sentence_bad": pair.bad}
+            yield {"pair": i + 1, **self._row(sentences, pair.fields, scores)}
 
 
 def minimal_pairs(
@@ -101,8 +94,7 @@ def minimal_pairs(
     if not items:
         raise ValueError("There is no pair, so there is no accuracy.")
     work = Work(batch_size, n_process, show_progress)
-    scored: PairScores = score_texts(nlp, PairSuite(items), work, component, per_piece=per_piece, ties=ties)
-    return scored
+    return score_texts(nlp, PairSuite(items), work, component, per_piece=per_piece, ties=ties)
 
 
 class PairSuite(ChoiceSuite):
@@ -110,8 +102,9 @@ class PairSuite(ChoiceSuite):
 
     made = PairScores
 
-    def _choices(self) -> Sequence[Choice]:
-        return [choice_of(pair) for pair in self.items]
+    def __init__(self, items: Sequence[Pair], shared_pieces: bool = False):
+        super().__init__([choice_of(pair) for pair in items], shared_pieces)
+        self.items = items
 
 
 def choice_of(pair: Pair) -> Choice:

@@ -87,11 +87,8 @@ class SuiteScores:
 
     def measures(self) -> list[Measure]:
         """What the suite measures, under each metric."""
-        return [
-            one._replace(scorer=metric)
-            for metric, scores in self.scores.items()
-            for one in self.suite.measures(scores, self.per_piece)
-        ]
+        found = ((metric, self.suite.measures(scores, self.per_piece)) for metric, scores in self.scores.items())
+        return [one._replace(scorer=metric) for metric, measures in found for one in measures]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row for each part or text under each metric."""

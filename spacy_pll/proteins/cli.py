@@ -67,8 +67,7 @@ def variants_cli(
         str | None, typer.Option(help="A column of measured effects, to compare with: Spearman's rho.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also write the scores to FILE.csv, FILE.tsv or FILE.parquet."),
+        Path | None, typer.Option("--output", "-o", help="Also write the scores to FILE.csv, FILE.tsv or FILE.parquet.")
     ] = None,
     plot: options.Plot = None,
     resume: options.Resume = False,

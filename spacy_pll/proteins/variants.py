@@ -146,8 +146,8 @@ def variants(
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
-    for name, value, kind in (("method", method, Method), ("others", others, Others)):
-        if value not in (known := get_args(kind)):
+    for name, value, values in (("method", method, Method), ("others", others, Others)):
+        if value not in (known := get_args(values)):
             raise PLLError(f"`{name}` must be {', '.join(known[:-1])} or {known[-1]}. It is {value!r}.")
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
