@@ -7,6 +7,7 @@ the pieces of one text are not independent of each other. `dataclasses.asdict` m
 
 import heapq
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,46 +151,42 @@ class AgreementCounts:
     """The scores of two scorers on the same texts."""
 
     def __init__(self, *sides: Side):
-        self.sides, self.scorers = sides, [side.scorer for side in sides]
-        # Of each text, shape (things, 3): the two scores, and the number of the text.
-        self.parts: dict[str, list[FloatArray]] = {level: [np.zeros((0, 3))] for level in AGREEMENT_LEVELS}
+        self.sides = sides
+        # By level, of each text, shape (things, 3): the two scores, and the number of the text.
+        self.parts = defaultdict[str, list[FloatArray]](list)
         self.same_pieces, self.n = True, 0
         self.tokens: list[TokenDifference] = []
 
     def add(self, first: Iterable[Doc], second: Iterable[Doc]) -> None:
         """Add some texts, each scored by both."""
-        names = [scorer.names for scorer in self.scorers]
+        names = [side.scorer.names for side in self.sides]
         for docs in zip(first, second, strict=True):
             a, b = (read_record(doc, one.score, whole=True) for doc, one in zip(docs, names))
             assert a and b  # both keep them
-            if a.ids and b.ids:
-                sums = [doc._.get(one.estimates[one.score][0]) for doc, one in zip(docs, names)]
-                self._add("text", *([score] for score in sums))
-                self._add("text_mean", *([score / len(record.ids)] for score, record in zip(sums, (a, b))))
             tokens = list(_tokens(self.n, *docs, *names))
-            self._add("word", *([token.scores[side] for token in tokens] for side in (0, 1)))
+            found = {"word": [token.scores for token in tokens]}
+            if a.ids and b.ids:
+                first_sum, second_sum = (doc._.get(one.estimates[one.score][0]) for doc, one in zip(docs, names))
+                found["text"] = [(first_sum, second_sum)]
+                found["text_mean"] = [(first_sum / len(a.ids), second_sum / len(b.ids))]
             if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
-                metrics = (scorer.settings.metrics[0] for scorer in self.scorers)
-                scores = [record.scores[metric] for record, metric in zip((a, b), metrics)]
-                both = [score for score in zip(*scores) if None not in score]  # not drawn by one of them
-                self._add("piece", *([score[side] for score in both] for side in (0, 1)))
+                both = zip(*(next(iter(record.scores.values())) for record in (a, b)))
+                found["piece"] = [scores for scores in both if None not in scores]  # not drawn by one of them
             else:
                 self.same_pieces = False
+            for level, pairs in found.items():
+                self.parts[level].append(np.array([(*scores, self.n) for scores in pairs]).reshape(-1, 3))
             self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))
             self.n += 1
 
-    def _add(self, level: str, *scores: Sequence[float]) -> None:
-        self.parts[level].append(np.column_stack([*scores, [self.n] * len(scores[0])]))
-
     def result(self) -> Agreement:
         """What `agree` returns."""
-        if len(self.parts["text"]) == 1:
+        if not self.parts["text"]:
             raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
         rng, levels = np.random.default_rng(0), dict[str, Any](piece=None)
-        for level, parts in self.parts.items():
-            if level != "piece" or self.same_pieces:
-                first, second, text = np.concatenate(parts).T
-                levels[level] = level_agreement(first, second, text.astype(np.int64), rng)
+        for level in AGREEMENT_LEVELS if self.same_pieces else AGREEMENT_LEVELS[1:]:
+            first, second, text = np.concatenate(self.parts[level]).T
+            levels[level] = level_agreement(first, second, text.astype(np.int64), rng)
         first_run, second_run = (side.run() for side in self.sides)
         return Agreement(self.n, (first_run, second_run), tokens=self.tokens, **levels)
 

@@ -62,10 +62,7 @@ def compare_margins(
     copies = (text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
     docs = nlp.pipe(copies, disable=[scorers[0].name])
     comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
-    close = [one.scorers[1].settings for one in comparisons if (one.word.r or -1) >= at_least]
-    smallest = {
-        setting: min((one[setting] for one in close if one[setting] is not None), default=None)
-        for setting, values in tried.items()
-        if values
-    }
+    smallest = dict[str, int | None].fromkeys(setting for setting, values in tried.items() if values)
+    for change, one in zip(changes[::-1], comparisons[::-1]):  # the smallest of each comes last
+        smallest |= change if (one.word.r or -1) >= at_least else {}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)
