@@ -7,7 +7,7 @@ There are + and -, then <, > and =, then & and |, each from left to right.
 
 import operator
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -81,32 +81,33 @@ class SyntaxGym(Suite):
 
 def parse_formula(text: str) -> Formula:
     """From surprisals to whether the formula holds. RAISES (InputError): It is no formula."""
-    tokens, end, source = [], 0, text.replace("[", "(").replace("]", ")").rstrip()
+    tokens, end, source = deque[re.Match[str]](), 0, text.replace("[", "(").replace("]", ")").rstrip()
     while end < len(source):
         if not (match := TOKEN.match(source, end)):
             raise InputError(f"The formula {text!r} cannot be read from {source[end:]!r} on.")
         tokens.append(match)
         end = match.end()
-    made, rest = _operation(tokens, 0, text)
-    if rest:
-        raise InputError(f"The formula {text!r} cannot be read from {source[rest[0].start() :].strip()!r} on.")
+    made = _operation(tokens, 0, text)
+    if tokens:
+        raise InputError(f"The formula {text!r} cannot be read from {source[tokens[0].start() :].strip()!r} on.")
     if not _is_statement(made):
         raise InputError(f"The formula {text!r} is a number.", "Compare it with another: add < 0, for example.")
     return made
 
 
-def _operation(tokens: list[re.Match[str]], level: int, text: str) -> tuple[Formula, list[re.Match[str]]]:
+def _operation(tokens: deque[re.Match[str]], level: int, text: str) -> Formula:
+    """Takes the tokens that it reads."""
     if level == len(OPERATORS):
         return _operand(tokens, text)
-    found, tokens = _operation(tokens, level + 1, text)
+    found = _operation(tokens, level + 1, text)
     while tokens and tokens[0][4] in OPERATORS[level]:
-        mark, (second, tokens) = tokens[0][4], _operation(tokens[1:], level + 1, text)
+        mark, second = tokens.popleft()[4], _operation(tokens, level + 1, text)
         # = may also say that two comparisons both hold, or neither.
         if {_is_statement(found), _is_statement(second)} not in ({mark in "&|"}, {mark in "&|="}):
             advice = "& and | stand between comparisons, and the others between numbers."
             raise InputError(f"The formula {text!r} cannot be read: {mark!r} stands between others.", advice)
         found = _combined(OPERATORS[level][mark], found, second)
-    return found, tokens
+    return found
 
 
 def _is_statement(formula: Formula) -> bool:
@@ -118,22 +119,23 @@ def _combined(combine: Callable[[Any, Any], Any], first: Formula, second: Formul
     return lambda values: combine(first(values), second(values))
 
 
-def _operand(tokens: list[re.Match[str]], text: str) -> tuple[Formula, list[re.Match[str]]]:
+def _operand(tokens: deque[re.Match[str]], text: str) -> Formula:
     if not tokens:
         raise InputError(f"The formula {text!r} ends too early.")
-    region, condition, number, mark = tokens[0].groups()
-    if condition:
-        if region == "*":
-            return lambda values: sum(v for (name, _), v in values.items() if name == condition), tokens[1:]
-        return lambda values: values[condition, int(region)], tokens[1:]
-    signed = len(tokens) > 1 and mark in ("+", "-") and tokens[1][3]
-    if number or signed:
-        value = float(number or f"{mark}{signed}")
-        return lambda values: value, tokens[1 if number else 2 :]
+    region, condition, number, mark = tokens.popleft().groups()
+    if region == "*":
+        return lambda values: sum(v for (name, _), v in values.items() if name == condition)
+    if region:
+        return lambda values: values[condition, int(region)]
+    if mark in ("+", "-") and tokens and tokens[0][3]:
+        number = mark + tokens.popleft()[3]
+    if number:
+        value = float(number)
+        return lambda values: value
     if mark == "(":
-        inner, tokens = _operation(tokens[1:], 0, text)
-        if tokens and tokens[0][4] == ")":
-            return inner, tokens[1:]
+        inner = _operation(tokens, 0, text)
+        if tokens and tokens.popleft()[4] == ")":
+            return inner
     raise InputError(f"The formula {text!r} cannot be read.", "Check its brackets and operators.")
 
 
@@ -152,9 +154,8 @@ def read_syntaxgym(path: str) -> SyntaxGym:
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: this is not a suite of SyntaxGym ({error!r}).") from None
         if metric not in ("sum", ["sum"]) or not formulas:
-            raise InputError(
-                f"{file}: the metric is {metric!r}, and there are {len(formulas)} formulas. Only sums are read."
-            )
+            problem = f"{file}: the metric is {metric!r}, and there are {len(formulas)} formulas."
+            raise InputError(problem, "Only sums are read.")
         for number, given in found:
             place, conditions = f"{file}, item {number}", dict[str, tuple[int, Mapping[int, int | None]]]()
             for condition in given:
