@@ -154,22 +154,20 @@ class PLL(LM):
         by_place = defaultdict[Placed, list[Instance]](list)
         for request in requests:
             by_place[_place_of(request)].append(request)
-        scorer, found = get_scorer(self.nlp), dict[int, Any]()
-        later = _later_requests(kind)
+        later, answers = _later_requests(kind), dict[Placed, Any]()
         if later.get("generate_until"):
             self.generate_until(later.pop("generate_until"))
         places = dict.fromkeys(_place_of(request) for kind in later for request in later[kind])
-        check_places(scorer, [*by_place, *places], self.shared_pieces)
+        check_places(get_scorer(self.nlp), [*by_place, *places], self.shared_pieces)
         try:
             for place, (sums,) in score_distinct(self.nlp, dict.fromkeys(by_place, [None]), self.work):
-                answer = response(sums.scores[0])
+                answers[place] = response(sums.scores[0])
                 for request in by_place[place]:
-                    found[id(request)] = answer
-                    self.cache_hook.add_partial(kind, request.args, answer)
+                    self.cache_hook.add_partial(kind, request.args, answers[place])
         finally:
             if self.cache_hook.dbdict is not None:
                 self.cache_hook.dbdict.commit()  # also where this was stopped
-        return [found[id(request)] for request in requests]
+        return [answers[_place_of(request)] for request in requests]
 
 
 def _place_of(request: Instance) -> Placed:

@@ -81,10 +81,8 @@ def log_probability_bounds(
     docs: Iterable[Any] = given
     if places:
         docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
-    targets, bounds = TEXT_SPAN if places else None, list[Bound | None]()
-    for _, found, _ in score_draws(nlp, docs, draws, component, batch_size, targets=targets):
-        bounds.append(bound_of(np.sum(found.scores, axis=1)) if any(found.pieces) else None)
-    return bounds
+    scored = score_draws(nlp, docs, draws, component, batch_size, targets=TEXT_SPAN if places else None)
+    return [bound_of(np.sum(found.scores, axis=1)) if any(found.pieces) else None for _, found, _ in scored]
 
 
 def bound_of(sums: FloatArray) -> Bound:
@@ -133,11 +131,8 @@ def score_draws(
     YIELDS (Tuple[Doc, DocScores, bool]): A doc, its scores, and whether a batch ends with it.
     """
     scorer = get_scorer(nlp, component)
-    given = scorer.settings
-    common: dict[str, Any] = {"words": given.words, "units": given.units, "max_batch_tokens": given.max_batch_tokens}
-    predictor = Predictor(
-        scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **common, **settings), draws
-    )
+    settings |= {name: getattr(scorer.settings, name) for name in ("words", "units", "max_batch_tokens")}
+    predictor = Predictor(scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **settings), draws)
     # Without those components in this stream. The pipeline is not changed: others may use it, too.
     without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
     made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)

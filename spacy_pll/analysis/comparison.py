@@ -131,11 +131,10 @@ def _compare_docs(doc_a: Doc, doc_b: Doc, attr: str, attribute: str) -> Comparis
     segments = []
     matcher = SequenceMatcher(None, [token.text for token in doc_a], [token.text for token in doc_b], autojunk=False)
     for kind, a_start, a_end, b_start, b_end in matcher.get_opcodes():
-        if kind == "equal":
-            pairs = [(doc_a[a_start + i : a_start + i + 1], doc_b[b_start + i : b_start + i + 1])
-                     for i in range(a_end - a_start)]  # fmt: skip
-        else:
-            pairs = [(doc_a[a_start:a_end], doc_b[b_start:b_end])]
+        pairs = [(doc_a[a_start:a_end], doc_b[b_start:b_end])]
+        if kind == "equal":  # each token is a segment
+            both = zip(range(a_start, a_end), range(b_start, b_end))
+            pairs = [(doc_a[i : i + 1], doc_b[k : k + 1]) for i, k in both]
         segments += [Segment(kind, x, y, _sum_of(y, attribute) - _sum_of(x, attribute)) for x, y in pairs]
     return Comparison(doc_a, doc_b, attr, attribute, segments)
 

@@ -51,10 +51,8 @@ def normalise(
     check_method(method, unigrams)
     record = read_record(tokens.doc, attr)
     if record is None:
-        raise ValueError(
-            f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data. Score it with "
-            "keep_pieces=True."
-        )
+        problem = f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data."
+        raise ValueError(f"{problem} Score it with keep_pieces=True.")
     metric = metric or next(iter(record.scores))
     if metric not in record.scores:
         raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(record.scores)}.")

@@ -150,12 +150,8 @@ class SpelledCandidates(NamedTuple):
     @classmethod
     def of(cls, read: Sequence[Reading]) -> "SpelledCandidates":
         """read (Sequence[Reading]): How each candidate is read; one without pieces is not known."""
-        sides, rows, longest, entries = (
-            dict[Any, int](),
-            dict[AskedRow, int](),
-            list[int](),
-            list[tuple[int, int, int]](),
-        )
+        sides, rows = dict[Sides, int](), dict[AskedRow, int]()
+        longest, entries = list[int](), list[tuple[int, int, int]]()
         for number, (before, own, behind) in enumerate(read):
             if own and (side := sides.setdefault((before, behind), len(sides))) == len(longest):
                 longest.append(number)

@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,14 +52,10 @@ class Unigrams:
         """
         pieces = vocabulary(tokenizer)
         strings = (text if isinstance(text, str) else text.text for text in plain_texts(texts))
-        ids_of_texts = (
-            encoding.ids
-            for batch in minibatch(strings, TEXTS_AT_ONCE)
-            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-        )
-        counts = Counter[int]()
-        for ids in with_progress(ids_of_texts, show=show_progress):
-            counts.update(ids)
+        encode, counts = partial(tokenizer.encode_batch_fast, add_special_tokens=False), Counter[int]()
+        encodings = chain.from_iterable(map(encode, minibatch(strings, TEXTS_AT_ONCE)))
+        for encoding in with_progress(encodings, show=show_progress):
+            counts.update(encoding.ids)
         if not counts:
             raise ValueError("No text has a wordpiece, so there is nothing to count. Give other texts.")
         return cls(pieces, [counts[i] for i in range(len(pieces))])

@@ -93,12 +93,8 @@ def _own(
     separator: str,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
-    found = row.get(options[0])
-    if (
-        isinstance(found, dict)
-        and len(options) == 1
-        and all(isinstance(value, int | float) for value in found.values())
-    ):
+    found = row.get(options[0]) if len(options) == 1 else None
+    if isinstance(found, dict) and all(isinstance(value, int | float) for value in found.values()):
         row = Nested({label: [*found.values()], **row, options[0]: [*found]})  # as {"answer": 1, "other": 0}
     contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:

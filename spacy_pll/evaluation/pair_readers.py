@@ -221,17 +221,15 @@ def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
         if layout.label is None:
             rows = [row._replace(good=(layout.first == "good") == (i % 2 == 0)) for i, row in enumerate(rows)]
         groups = [rows[i : i + 2] for i in range(0, len(rows), 2)]
-    order = None
     for group in groups:
-        _check_group(group, layout, order)
-        order = None if layout.item else group[0].good
+        _check_group(group, layout, groups[0])
         good, bad = sorted(group, key=lambda row: not row.good)
         fields = Fields(group[0].place, _joined_fields(good.fields, bad.fields))
         yield Pair(good.sentence, bad.sentence, fields)
 
 
-def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
-    """RAISES (InputError): It is not one good and one bad sentence."""
+def _check_group(group: list[_Row], layout: Long, first: list[_Row]) -> None:
+    """RAISES (InputError): It is not one good and one bad sentence, or neighbours have not the order of the first."""
     places = " and ".join([group[0].place, *(row.place.rpartition(", ")[2] for row in group[1:])])
     of = "of these neighbours"
     advice = (
@@ -246,7 +244,7 @@ def _check_group(group: list[_Row], layout: Long, order: bool | None) -> None:
     n_good = sum(bool(row.good) for row in group)
     if (n_good, len(group)) != (1, 2):
         raise InputError(f"{places}: {n_good} good and {len(group) - n_good} bad sentences {of}.", advice)
-    if order is not None and group[0].good != order:
+    if not layout.item and group[0].good != first[0].good:
         raise InputError(
             f"{places}: the {'good' if group[0].good else 'bad'} sentence comes first, and not in the pair before.",
             "A row may be missing. Or name the columns that the rows of a pair share with `item`.",

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..visualize.plots import LINES, add_frame, new_figure
 from ..visualize.text import visible_text
 
@@ -25,11 +27,10 @@ def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]], chance: floa
     for i, (scorer, accuracies) in enumerate(values.items()):
         colour, marker = LINES[i % len(LINES)]
         shift = (i + 1) / (len(values) + 1) - 0.5
-        mid, low, high = ([100 * value for value in column] for column in zip(*accuracies.values()))
-        errors = [[m - x for m, x in zip(mid, low)], [x - m for m, x in zip(mid, high)]]
-        places = [place + shift for place in range(len(names))]
+        mid, low, high = 100 * np.array([*accuracies.values()]).T
         lines: dict[str, Any] = {"color": colour, "markersize": 4, "linewidth": 1, "label": scorer}
         # A marker at 0 or 100 is half outside.
+        places, errors = np.arange(len(names)) + shift, (mid - low, high - mid)
         axes.errorbar(mid, places, xerr=errors, fmt=marker, clip_on=False, zorder=3, **lines)
     axes.axvline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
@@ -52,7 +53,7 @@ def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]], chance: float = 
     axes = figure.subplots()
     for i, (group, of_scorers) in enumerate(curves.items()):
         (colour, marker), style = LINES[i % len(LINES)], "-" if i < len(LINES) else "--"
-        mid, low, high = ([100 * value for value in column] for column in zip(*of_scorers.values()))
+        mid, low, high = 100 * np.array([*of_scorers.values()]).T
         axes.plot(range(len(names)), mid, color=colour, marker=marker, linestyle=style, markersize=4, label=group)
         axes.fill_between(range(len(names)), low, high, color=colour, alpha=0.1, linewidth=0)
     axes.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")

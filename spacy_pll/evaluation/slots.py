@@ -87,14 +87,9 @@ def slot_measures(
     outcomes = {"accuracy": (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
     outcomes |= {f"hits at {n}": (ranks <= n).astype(float) for n in hits}
     several = len(levels(slots, by)) > 2  # columns, whose groups may have the same names
-    return [
-        Measure(
-            name,
-            f"{one.level}: {one.name}" if several and one.group else one.label,
-            one.pairs,
-            *one.estimate,
-            scorer="word_l2r",
-        )
-        for name, values in outcomes.items()
-        for one in accuracies(slots, values, by)
-    ]
+    measures = list[Measure]()
+    for name, values in outcomes.items():
+        for one in accuracies(slots, values, by):
+            group = f"{one.level}: {one.name}" if several and one.group else one.label
+            measures.append(Measure(name, group, one.pairs, *one.estimate, scorer="word_l2r"))
+    return measures

@@ -81,10 +81,9 @@ class WordGroups:
         for i, line in enumerate(self.lines):
             shift = 0.2 * ((i + 1) / (len(self.lines) + 1) - 0.5)  # so that no interval hides another
             here = {self.places.index(group[0]) + shift: one for group, (_, one) in means.items() if group[1:] == line}
-            look: dict[str, Any] = dict(
-                zip(("color", "marker"), LINES[i % len(LINES)]), ls="-" if i < len(LINES) else ":"
-            )
-            look |= {"label": visible_text(", ".join(line)) or "all", "markersize": 4, "capsize": 2}
+            (colour, marker), style = LINES[i % len(LINES)], "-" if i < len(LINES) else ":"
+            look: dict[str, Any] = {"color": colour, "marker": marker, "ls": style, "markersize": 4, "capsize": 2}
+            look["label"] = visible_text(", ".join(line)) or "all"
             values = np.array([*here.values()]).reshape(-1, 3)
             axes.errorbar([*here], values[:, 0], values[:, 2] - values[:, 0], **look)
         labels = [visible_text(place) for place in self.places]

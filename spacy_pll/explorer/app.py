@@ -62,11 +62,7 @@ Chosen = tuple[SharedPipeline, PipelineSettings]
 # The page
 
 
-def show_page(
-    start: Mapping[str, Any] = {},
-    max_characters: int = MAX_CHARACTERS,
-    any_model: bool = True,
-) -> None:
+def show_page(start: Mapping[str, Any] = {}, max_characters: int = MAX_CHARACTERS, any_model: bool = True) -> None:
     """Show the page. Streamlit calls this whenever something on the page changes.
 
     start: The `PipelineSettings` with which it begins.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from spacy.tokens import Doc, Span
 
+from ..arrays import FloatArray
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
 from ..requirements import extra
@@ -45,19 +46,19 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     names = find_names([doc], attr)
     columns = select_metrics(names, metrics)
     labels, lines, unit = _points(doc, names, columns)
-    if not any(math.isfinite(value) for line in lines.values() for value in line):
+    if not np.isfinite([*lines.values()]).any():
         raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n_rows = math.ceil(len(labels) / _PER_ROW)
     n = math.ceil(len(labels) / n_rows)  # points of a row, so that the last one is about as long as the others
     figure = new_figure(max(4.5, 1.5 + 0.5 * n), 0.5 + 3.1 * n_rows)
     rows = figure.subplots(n_rows, squeeze=False, sharey=True)[:, 0]
-    differs = np.ptp(np.array(list(lines.values())), axis=0) > _VISIBLE_DIFFERENCE
+    differs = np.ptp([*lines.values()], axis=0) > _VISIBLE_DIFFERENCE
     differing = np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2)  # runs: start, end
     for row, axes in enumerate(rows):
         here = slice(row * n, row * n + n)
         for i, (heading, values) in enumerate(lines.items()):
             colour, marker = LINES[i % len(LINES)]
-            scored = [value for value in values if math.isfinite(value)]
+            scored = values[np.isfinite(values)].tolist()
             label = f"{heading}: {format_number(sum(scored))} (mean {format_number(sum(scored) / len(scored))})"
             # Later lines are thinner, so that the lines below them can be seen where they agree.
             width = 1.4 + 0.9 * (len(lines) - 1 - i)
@@ -106,7 +107,7 @@ def _to_png(figure: "Figure") -> bytes:
     return file.getvalue()
 
 
-def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[list[str], dict[str, list[float]], str]:
+def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[list[str], dict[str, FloatArray], str]:
     """The labels of the x axis, each line's scores by heading (NaN where not scored), and the unit: piece or token."""
     pieces = get_pieces(doc, names, columns)
     tokens = [token for token in doc if token._.get(names.pieces) != 0]
@@ -116,8 +117,5 @@ def _points(doc: Doc | Span, names: Names, columns: dict[str, str]) -> tuple[lis
     else:
         unit = "token"
         points = [(token.text, {name: token._.get(name) for name in columns.values()}) for token in tokens]
-    lines = {
-        heading: [math.nan if (value := scores[name]) is None else value for _, scores in points]
-        for heading, name in columns.items()
-    }
+    lines = {heading: np.array([scores[name] for _, scores in points], float) for heading, name in columns.items()}
     return [visible_text(text) for text, _ in points], lines, unit

@@ -149,9 +149,8 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
         sums = np.bincount(place, scores.get(attribute, np.full(len(place), np.nan)), len(whole))
         if not np.allclose(sums, [token._.get(attribute) or 0.0 for token in whole], 1e-6, 1e-6):
             return {}
-    all_pieces = [
-        ShownPiece(piece or "", text[start:end], {attribute: values[i] for attribute, values in scores.items()})
-        for i, (piece, start, end) in enumerate(zip(record.pieces, record.start, record.end))
-    ]
-    places = record.by_token()
-    return {token.i: [all_pieces[i] for i in places[token.i]] for token in whole}
+    found = {i: list[ShownPiece]() for i in range(len(whole))}
+    for i, (token, piece, start, end) in enumerate(zip(record.token, record.pieces, record.start, record.end)):
+        own = {attribute: values[i] for attribute, values in scores.items()}
+        found[token].append(ShownPiece(piece or "", text[start:end], own))
+    return found
