@@ -7,7 +7,7 @@ a gap needs one masked row for each number of pieces and each beginning, however
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
@@ -206,10 +206,7 @@ class Slots:
         """See `slots`. kept (Optional[KeptScores]): Has what is found of the first slots already, and gets the rest."""
         digest = lru_cache(digest_of)  # all slots may have the same candidates
         asked = [slot._replace(candidates=(digest(slot.candidates),)) for slot in slots] if kept else slots
-
-        def find(done: int) -> Iterator[list[list[Filler]]]:
-            return self.fill(slots, keep, done) if top is None else self.search(slots, top, max_pieces, done)
-
+        find = partial(self.fill, slots, keep) if top is None else partial(self.search, slots, top, max_pieces)
         found = find_each(asked, find, "texts", kept or KeptScores(), show_progress)
         return [[Filler(*one) for one in some] for some in found]
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -145,23 +145,19 @@ def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading)
     The first option is right, or, in a second choice of a row, the second.
     """
     columns = next((known for known in PUBLISHED if row.keys() >= {*known}), ())
-    others = _without(row, *columns)
-
-    def texts(*some: str) -> list[str]:
-        return _texts_in(row, place, some, None)
-
+    others, texts = _without(row, *columns), partial(_texts_in, row, place, setting=None)
     if columns == BLIMP:
-        yield Choice([Option(text) for text in texts(*BLIMP)], 0, others)
+        yield Choice([Option(text) for text in texts(BLIMP)], 0, others)
     elif columns == COMPS:
-        good, bad, text = texts(*COMPS)
+        good, bad, text = texts(COMPS)
         fields = {PARADIGM: file.removeprefix("comps_").replace("-", "_"), **others}
         yield Choice([Option(text, good), Option(text, bad)], 0, fields)
     elif columns == ENTITIES:
-        (context,) = texts("input_prefix")
+        (context,) = texts(["input_prefix"])
         fields = {PARADIGM: f"{file}_{row['numops']}_ops", **_without(row, "input_prefix", "options")}
-        yield Choice([Option(text, context) for text in texts("options")], 0, fields)
+        yield Choice([Option(text, context) for text in texts(["options"])], 0, fields)
     elif columns == EWOK:
-        first, second, *targets = texts(*EWOK)
+        first, second, *targets = texts(EWOK)
         fields = {PARADIGM: row.get("Domain", ""), **others}
         if reading == "texts":
             yield Choice([Option(text, first) for text in targets], 0, fields)
@@ -170,7 +166,7 @@ def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading)
                 yield Choice([Option(text, first), Option(text, second)], right, fields)
     elif columns == WUG:
         sentences, ratio = row["sentences"], row["ratio"]
-        options = sentences.split("\t") if isinstance(sentences, str) else texts("sentences")
+        options = sentences.split("\t") if isinstance(sentences, str) else texts(["sentences"])
         try:
             preference = float(ratio)
         except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from ..tables.rows import check_columns
 from ..user_warnings import warn_user
 from .items import FILE
 
-P = ParamSpec("P")
-Read = TypeVar("Read")
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
 # What other tools write, by a pattern that is found in it.
@@ -75,20 +74,20 @@ def rows_of(
             yield file, place, row, of_file
 
 
-def of_folders(read: Callable[P, Read]) -> Callable[P, Read]:
+def of_folders(read: Reader) -> Reader:
     """A reader, which in a folder adds to an error about a column what to do: a file may need options of its own."""
 
     @wraps(read)
-    def reading(*args: P.args, **how: P.kwargs) -> Read:
+    def reading(path: str, *columns: Any, **how: Any) -> Any:
         try:
-            return read(*args, **how)
+            return read(path, *columns, **how)
         except NoColumnError as error:
-            if not Path(str(args[0] if args else how["path"])).is_dir():
+            if not Path(path).is_dir():
                 raise
             alone = "All files of a folder are read with the same options: read one that needs others alone."
             raise InputError(error.problem, f"{error.advice} {alone}") from None
 
-    return reading
+    return cast(Reader, reading)
 
 
 def check_copies(items: Iterable[tuple[Mapping[str, Any], object]]) -> None:
