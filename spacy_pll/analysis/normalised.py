@@ -60,12 +60,10 @@ def normalise(
     places = [i for i, token in enumerate(record.token) if first <= token < last]
     if not places:
         return None
-    unigram_score = math.nan
-    if unigrams:
-        unigram_score = unigrams.sum([record.ids[i] for i in places], [record.pieces[i] for i in places])
+    ids, pieces = [record.ids[i] for i in places], [record.pieces[i] for i in places]
     parts = Parts(
         score=sum(record.scores[metric][i] for i in places),
-        unigram_score=unigram_score,
+        unigram_score=unigrams.sum(ids, pieces) if unigrams else math.nan,
         pieces=len(places),
         words=len({record.token[i] for i in places}),
         # Pieces may share a character: each byte of an emoji can be one.

@@ -332,7 +332,7 @@ class ChoiceSuite(Suite):
 
     def check(self, per_piece: bool) -> None:
         if not self.choices:
-            raise ValueError("There is no choice, so there is no accuracy.")
+            raise ValueError(f"There is no {self.unit.removesuffix('s')}, so there is no accuracy.")
         if len({choice.preference is None for choice in self.choices}) > 1:
             problem = "Some choices have a right option, and others the preferences of people."
             raise InputError(problem, "Score them one after the other.")

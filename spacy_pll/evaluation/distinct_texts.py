@@ -12,6 +12,5 @@ def score_in_contexts(
     nlp: Language, pairs: Iterable[tuple[str, str]], work: Work = AS_USUAL, component: str | None = None
 ) -> dict[tuple[str, str], TextSums]:
     """The scores of texts with nothing after them. pairs: A context, which may be empty, and a text."""
-    distinct = list(dict.fromkeys(pairs))
-    found = score_places(nlp, [(text, context, "") for context, text in distinct], work, component)
-    return {(context, text): found[text, context, ""] for context, text in distinct}
+    found = score_places(nlp, [(text, context, "") for context, text in pairs], work, component)
+    return {(context, str(text)): sums for (text, context, _), sums in found.items()}

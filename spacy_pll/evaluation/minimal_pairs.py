@@ -91,8 +91,6 @@ def minimal_pairs(
                 "file."
             )
         items.append(pair if isinstance(pair, Pair) else Pair(*two))
-    if not items:
-        raise ValueError("There is no pair, so there is no accuracy.")
     work = Work(batch_size, n_process, show_progress)
     return score_texts(nlp, PairSuite(items), work, component, per_piece=per_piece, ties=ties)
 

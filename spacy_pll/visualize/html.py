@@ -148,17 +148,15 @@ def _show(
 ) -> str | None:
     """Display or return a whole page, or what a notebook shows of it, as `spacy.displacy.render` does."""
     check_vmin(view.vmin)
-    if page:
-        html = "".join(_page(title, articles, view, **details))
-    else:
-        html = _macros().fragment(articles, _style(view), view)
+    parts = _page(title, articles, view, **details) if page else [_macros().fragment(articles, _style(view), view)]
+    html = "".join(parts)
     if displacy.RENDER_WRAPPER is not None:
         html = displacy.RENDER_WRAPPER(html)
     if jupyter or (jupyter is None and is_in_jupyter()):
         from IPython.display import HTML, display
 
         return display(HTML(html))
-    return str(html)
+    return html
 
 
 def _page(title: str, articles: Iterable[str], view: View, **details: object) -> Iterator[str]:

@@ -90,13 +90,11 @@ def readable_alternatives(token: Token, names: Names) -> list[tuple[str, float]]
 
     A text that would continue the word before it begins with a hyphen.
     """
-
-    def readable(text: str, begins_word: bool | None) -> str:
+    found = []
+    for text, log_prob, begins_word in token._.get(names.alternatives) or ():
         continues = begins_word is False and token.i > 0 and text[:1].isalnum()
-        return ("-" if continues else "") + visible_text(text)
-
-    stored = token._.get(names.alternatives) or []
-    return [(readable(text, begins_word), math.exp(log_prob)) for text, log_prob, begins_word in stored]
+        found.append(("-" * continues + visible_text(text), math.exp(log_prob)))
+    return found
 
 
 def format_percent(p: float) -> str:
