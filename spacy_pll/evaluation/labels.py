@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from ..errors import InputError
 from ..tables.word_rows import is_missing
@@ -10,8 +10,7 @@ from ..user_warnings import warn_user
 
 # A label is the text of an option, its column, its number from 0 or from 1, or its letter.
 LabelKind = Literal["text", "column", "from0", "from1", "letter"]
-KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
-KIND_NAMES = {
+KIND_NAMES: dict[LabelKind, str] = {
     "text": "texts of options",
     "column": "columns of options",
     "from0": "numbers from 0",
@@ -46,9 +45,10 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
     RAISES (InputError): A label fits no option, or the labels can be read in two ways that differ. Numbers that may be
         from 1 are read from 0, with a warning.
     """
-    found: dict[LabelKind, list[int | None]] = {
-        one: [_options_named(row)[one] for row in rows] for one in KINDS if one == kind or not kind and one != "from1"
-    }
+    if kind and kind not in KIND_NAMES:
+        raise InputError(f"`labels` must be one of {', '.join(KIND_NAMES)}. It is {kind!r}.")
+    kinds = [kind] if kind else [one for one in KIND_NAMES if one != "from1"]
+    found: dict[LabelKind, list[int | None]] = {one: [_options_named(row)[one] for row in rows] for one in kinds}
     fitting = {one: [n for n in numbers if n is not None] for one, numbers in found.items() if None not in numbers}
     if not fitting:
         raise _no_option(rows, found, column, kind)

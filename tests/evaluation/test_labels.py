@@ -42,6 +42,8 @@ def test_a_kind_that_is_given():
     assert labels((2, DIGITS), kind="from0") == [2] and labels((2, DIGITS), kind="text") == [1]
     assert labels((2, DIGITS), kind="from1") == [1] and labels(("1", DIGITS), ("3", DIGITS), kind="from1") == [0, 2]
     assert labels(("B", ["B", "A"]), kind="column") == [1]
+    with pytest.raises(InputError, match="`labels` must be one of text, column, from0, .*. It is 'From1'"):
+        labels((2, DIGITS), kind="From1")
     with pytest.raises(InputError, match="line 2: 'label' is 'c'.*The labels are read as numbers from 0"):
         labels(("0", ["a", "b"]), ("c", ["a", "b"]), kind="from0")
 
