@@ -39,15 +39,16 @@ class PairScores(ChoiceScores):
         outcomes = self.outcomes
         for i, pair in enumerate(self.pairs):
             scores = dict[str, Any]()
-            for scorer, own in outcomes.items():
+            for scorer, won in outcomes.items():
                 good, bad = map(float, self.scores[scorer][i])
                 good_pieces, bad_pieces = self.pieces[scorer][i]
+                good_mean, bad_mean = good / good_pieces, bad / bad_pieces
+                own = {"correct": float(won[i]), "good": good, "bad": bad}
+                own |= {"good_pieces": good_pieces, "bad_pieces": bad_pieces}
+                own |= {"good_per_piece": good_mean, "bad_per_piece": bad_mean}
+                own |= {"difference": good - bad, "difference_per_piece": good_mean - bad_mean}
                 name = self.columns.get(scorer, scorer)
-                scores |= {f"{name}_correct": float(own[i]), f"{name}_good": good, f"{name}_bad": bad}
-                scores |= {f"{name}_good_pieces": good_pieces, f"{name}_bad_pieces": bad_pieces}
-                means = good / good_pieces, bad / bad_pieces
-                scores |= {f"{name}_good_per_piece": means[0], f"{name}_bad_per_piece": means[1]}
-                scores |= {f"{name}_difference": good - bad, f"{name}_difference_per_piece": means[0] - means[1]}
+                scores |= {f"{name}_{end}": value for end, value in own.items()}
             sentences = {"sentence_good": pair.good, "sentence_bad": pair.bad}
             yield {"pair": i + 1, **self._row(sentences, pair.fields, scores)}
 
