@@ -16,8 +16,7 @@ from ..files import check_output, write_json
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
-from . import options
-from .options import file_options, options_from, pipeline_options
+from .options import described, file_options, options_from, pipeline_options
 from .terminal import Stoppable, save, say
 
 SCORER = (
@@ -30,23 +29,28 @@ COMMON = ("lang", "gpu_id", "threads")
 
 @pipeline_options(without=[name for name in SETTINGS if name not in COMMON])
 @file_options
+@described(limit={"min": 1})
 def _compare(
     command: str,
     scorers: Sequence[str],
     n_scorers: int,
     compare: Callable[..., Any],
     tables: Callable[[Any], str],
-    corpus: Annotated[str, typer.Argument(help="The texts: a file or folder, as for `pll score`.")],
-    column: options.Column = "text",
+    corpus: str,
+    column: str = "text",
     *,
     how: dict[str, Any],
-    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many texts, from the beginning.")] = None,
+    limit: int | None = None,
     settings: PipelineSettings,
-    output: options.Output = None,
-    force: options.Force = False,
-    batch_size: options.BatchSize = BATCH_SIZE,
+    output: Path | None = None,
+    force: bool = False,
+    batch_size: int = BATCH_SIZE,
 ) -> None:
-    """Load scorers, have texts compared under them, print tables of the result, and write it if that is asked for."""
+    """Load scorers, have texts compared under them, print tables of the result, and write it if that is asked for.
+
+    corpus (str): The texts: a file or folder, as for `pll score`.
+    limit (Optional[int]): Use only this many texts, from the beginning.
+    """
     check_order(command, scorers, corpus)
     if len(scorers) != n_scorers:
         raise ValueError(

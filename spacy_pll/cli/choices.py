@@ -1,15 +1,13 @@
 """`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import OF_TOKENS, SEPARATOR, file_options, options_from, pipeline_options
+from .options import OF_TOKENS, described, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
@@ -17,18 +15,14 @@ from .options import OF_TOKENS, SEPARATOR, file_options, options_from, pipeline_
 @file_options
 @options_from("columns", read_choices, "context", "options", "label", "labels", "after", "reading")
 @options_from("sharing", choices, "shared_pieces")
+@described()
 def choices_cli(
-    path: Annotated[
-        str, typer.Argument(help="A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.")
-    ],
+    path: str,
     settings: PipelineSettings,
     columns: dict[str, Any],
     sharing: dict[str, Any],
-    separator: Annotated[str, SEPARATOR] = " ",
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="Also write what the first scorer chose to FILE.json, as BabyLM's evaluation pipeline does."),
-    ] = None,
+    separator: str = " ",
+    predictions: Path | None = None,
     *,
     how: dict[str, Any],
     evaluation: Evaluation,
@@ -42,6 +36,10 @@ def choices_cli(
     or a folder of such files. With several metrics or scorers, each is compared with the first one on the same choices.
 
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
+
+    path (str): A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.
+    predictions (Optional[Path]): Also write what the first scorer chose to FILE.json, as BabyLM's evaluation pipeline
+        does.
     """
     evaluation.check_outputs(predictions)
     suite = ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
@@ -27,15 +26,11 @@ from ..settings import BATCH_SIZE, at_least
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
-from .options import BatchSize, Force, Plot, Processes, one_of, options_from
+from .options import options_from
 from .terminal import check_parquet, check_picture, check_table, draw, replaceable, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
-
-PerPiece = Annotated[
-    bool, typer.Option("--per-piece", help="Compare the mean scores per wordpiece instead of the sums.")
-]
 
 
 @dataclass(frozen=True)
@@ -50,6 +45,8 @@ class Evaluation:
     by (Sequence[str]): Columns to group by, separated by commas: conditions. The groups of several are crossed, too.
         Empty: those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are
         there.
+    ties (str): What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal
+        options is right.
     sample (Optional[int]): Use at most this many of each of the smallest groups, the same in each run.
     output (Optional[Path]): Also write the results to FILE.json or FILE.csv.
     items (Optional[Path]): Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv
@@ -60,23 +57,16 @@ class Evaluation:
     scorers: Sequence[str] = ()
     revisions: Sequence[str] = ()
     by: Sequence[str] = ()
-    per_piece: PerPiece = False
-    ties: Annotated[
-        Ties,
-        typer.Option(
-            help="What a tie counts: a share (a half, if two options are equal), or as right where the first of the "
-            "equal options is right.",
-            **one_of("share", "first"),
-        ),
-    ] = "share"
+    per_piece: bool = False
+    ties: Ties = "share"
     sample: int | None = at_least(1)
     output: Path | None = None
     items: Path | None = None
-    plot: Plot = None
+    plot: Path | None = None
     resume: bool = False
-    force: Force = False
-    batch_size: BatchSize = BATCH_SIZE
-    n_process: Processes = 1
+    force: bool = False
+    batch_size: int = BATCH_SIZE
+    n_process: int = 1
 
     def check_outputs(self, predictions: Path | None = None) -> None:
         """RAISES (ValueError): A file cannot be written."""
@@ -188,7 +178,6 @@ evaluation_options = options_from(
     Evaluation,
     make=Evaluation,
     scorers={"param_decls": ["--scorer"], "metavar": None, "callback": None},
-    output={"param_decls": ["--output", "-o"]},
 )
 
 

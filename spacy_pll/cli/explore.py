@@ -5,15 +5,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
 from ipaddress import ip_address
-from typing import Annotated
-
-import typer
 
 from ..explorer import MAX_CHARACTERS
 from ..pipelines import PipelineSettings
 from ..requirements import extra
 from ..user_warnings import warn_user
-from .options import OF_TOKENS, pipeline_options
+from .options import OF_TOKENS, described, pipeline_options
 
 # Nothing is sent anywhere, and no question is asked when Streamlit starts for the first time. Its own files are not
 # watched for changes, since nobody edits them.
@@ -26,30 +23,26 @@ STREAMLIT = {
 
 
 @pipeline_options(without=OF_TOKENS)
+@described(alternatives={"min": 0}, port={"min": 1, "max": 65535}, max_characters={"min": 1})
 def explore_cli(
     settings: PipelineSettings,
-    alternatives: Annotated[
-        int, typer.Option(min=0, help="How many alternatives to show for each token: what the model expected.")
-    ] = 5,
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="The port of the page. [default: 8501, or the next free one]")
-    ] = None,
-    address: Annotated[
-        str,
-        typer.Option(
-            help="The address at which the page listens. With this computer's address in a network, others there can "
-            "open the page; 0.0.0.0: all its addresses. The model cannot be changed then."
-        ),
-    ] = "localhost",
-    max_characters: Annotated[
-        int, typer.Option(min=1, help="How many characters the page scores at once.")
-    ] = MAX_CHARACTERS,
-    headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
+    alternatives: int = 5,
+    port: int | None = None,
+    address: str = "localhost",
+    max_characters: int = MAX_CHARACTERS,
+    headless: bool = False,
 ) -> None:
     """Open a local page to try out texts, models and metrics.
 
     The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
     candidates in a slot. Ctrl+C ends it.
+
+    alternatives (int): How many alternatives to show for each token: what the model expected.
+    port (Optional[int]): The port of the page. [default: 8501, or the next free one]
+    address (str): The address at which the page listens. With this computer's address in a network, others there can
+        open the page; 0.0.0.0: all its addresses. The model cannot be changed then.
+    max_characters (int): How many characters the page scores at once.
+    headless (bool): Do not open a browser.
     """
     with extra("explore", "The explorer needs Streamlit"):
         from streamlit.web.cli import main

@@ -1,32 +1,30 @@
 """`pll margins SCORER CORPUS`: how close the scores with margins are to the exact ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from ..evaluation.margins import AT_LEAST, MARGINS, MarginAgreement, compare_margins
 from ..visualize.text import Table, text_table
 from .agree import SCORER, cells, comparison_options
-from .options import parse_numbers, several
+from .options import described, parse_numbers
 
 
 @comparison_options
+@described(
+    scorer={"help": f"{SCORER} The settings are those of `pll agree`."},
+    margins={
+        "metavar": "0,1,2,4",
+        "help": f"The values of --mask-margin to try. [default: {','.join(map(str, MARGINS))}, or none with "
+        "--spacings]",
+    },
+    spacings={"metavar": "8,16"},
+    at_least={"min": 0, "max": 1},
+)
 def margins_cli(
-    scorer: Annotated[str, typer.Argument(help=f"{SCORER} The settings are those of `pll agree`.")],
-    margins: Annotated[
-        list[str],
-        several(
-            f"The values of --mask-margin to try. [default: {','.join(map(str, MARGINS))}, or none with --spacings]",
-            metavar="0,1,2,4",
-        ),
-    ] = [],  # noqa: B006
-    spacings: Annotated[list[str], several("Values of --mask-spacing to try. Both can be given.", metavar="8,16")] = [],  # noqa: B006
-    at_least: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="What is close enough: the correlation with the exact scores, by word."),
-    ] = AT_LEAST,
+    scorer: str,
+    margins: Sequence[str] = (),
+    spacings: Sequence[str] = (),
+    at_least: float = AT_LEAST,
     *,
     compare: Callable[..., None],
 ) -> None:
@@ -35,6 +33,9 @@ def margins_cli(
     The exact scores of a scorer are compared with those of each margin: the time, r by wordpiece, word and text, and
     the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the
     results are those of the texts until then.
+
+    spacings (Sequence[str]): Values of --mask-spacing to try. Both can be given.
+    at_least (float): What is close enough: the correlation with the exact scores, by word.
     """
     tried = parse_numbers("--margins", margins), parse_numbers("--spacings", spacings)
     if not any(tried):

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -37,19 +36,9 @@ def _check_processes(value: int) -> int:
     return value
 
 
-def setting(help: str, *names: str, **more: Any) -> Any:
-    """An option whose default is not shown, or is said in the help text."""
-    return typer.Option(*names, help=help, show_default=False, **more)
-
-
 def split(values: list[str] | None) -> list[str]:
     """The values of an option that takes several."""
     return [value.strip() for value in ",".join(values or ()).split(",") if value.strip()]
-
-
-def several(help: str, *names: str, metavar: str = "NAME,NAME,...", **more: Any) -> Any:
-    """An option that takes several values, with commas or by being given several times. Its type is `list[str]`."""
-    return setting(help, *names, metavar=metavar, callback=split, **more)
 
 
 def parse_numbers(option: str, values: Sequence[str]) -> list[int]:
@@ -61,51 +50,89 @@ def parse_numbers(option: str, values: Sequence[str]) -> list[int]:
         raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {given!r}.") from None
 
 
+# Settings that change nothing in numbers about whole texts.
+OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
+COLUMN_AND_VALUE = {"metavar": "COLUMN[=VALUE]"}
 INPUT_HELP = (
     f"A file ({', '.join(READERS)}; the first five also compressed, such as texts.txt.gz), a folder of such files, "
     "or - for standard input, as .txt"
 )
-
-
-SEPARATOR: Any = setting(
-    "What stands between a context and a text, if neither has white space there. Give '' for languages that are "
-    "written without spaces. [default: a space]"
-)
-COLUMN_AND_VALUE = {"metavar": "COLUMN[=VALUE]"}
-# Settings that change nothing in numbers about whole texts.
-OF_TOKENS = ("alternatives", "distribution", "keep_pieces", "attr")
-
-Column = Annotated[str, typer.Option(help="The column, or JSON key, that contains the text.")]
-BatchSize = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=1_000_000,
-        help="Texts per batch. Masked contexts that occur several times in a batch are computed once.",
-    ),
-]
-Processes = Annotated[
-    int, typer.Option(callback=_check_processes, help="Number of worker processes, on a CPU. -1 for one per core.")
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(help=f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."),
-]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json.")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an interrupted run: what was scored is kept beside the output.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
-
-
-# What options have besides their help.
+INPUT = {"metavar": "INPUT", "help": f"{INPUT_HELP}."}
+# What options have that a docstring does not say: of those that several commands have, also the help.
 MORE: dict[str, dict[str, Any]] = {
     "gpu_id": {"param_decls": ["--gpu-id", "-g"]},
     "delimiter": {"callback": lambda value: "\t" if value in ("\\t", "tab") else value},
     "header": {"param_decls": ["--columns"]},
     "file_format": {"param_decls": ["--format"], **one_of(*READERS)},
     "unit": {"param_decls": ["--word-unit"]},
+    "column": {"help": "The column, or JSON key, that contains the text."},
+    "separator": {
+        "help": "What stands between a context and a text, if neither has white space there. Give '' for languages "
+        "that are written without spaces. [default: a space]",
+        "show_default": False,
+    },
+    "per_piece": {"help": "Compare the mean scores per wordpiece instead of the sums."},
+    "batch_size": {
+        "help": "Texts per batch. Masked contexts that occur several times in a batch are computed once.",
+        **{"min": 1, "max": 1_000_000},
+    },
+    "n_process": {
+        "help": "Number of worker processes, on a CPU. -1 for one per core.",
+        "callback": _check_processes,
+    },
+    "plot": {"help": f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."},
+    "output": {"param_decls": ["--output", "-o"], "help": "Also write the results to FILE.json."},
+    "resume": {"help": "Continue an interrupted run: what was scored is kept beside the output."},
+    "force": {"help": "Replace existing output."},
 }
+
+
+def described(**more: dict[str, Any]) -> Callable[[Command], Command]:
+    """Give a command an option for each parameter of which its docstring or `MORE` says something, and an argument for
+    each of these without a default.
+
+    more (Dict[str, Any]): What they have besides, by name.
+    """
+
+    def decorate(command: Command) -> Command:
+        texts, parameters = describe_settings(command), list[inspect.Parameter]()
+        for name, one in inspect.signature(command).parameters.items():
+            own = {"help": texts[name], **more.get(name, {})} if name in texts else more.get(name, {})
+            is_described = "help" in {**MORE.get(name, {}), **own}
+            parameters.append(_parameter(name, one.annotation, one.default, own) if is_described else one)
+        command.__doc__ = (command.__doc__ or "").partition(f"\n    {next(iter(texts), None)} (")[0].rstrip()
+        return _with_parameters(command, parameters)
+
+    return decorate
+
+
+def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
+    # Typer calls commands by keyword, so an option may stand before an argument.
+    by_keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    vars(command).update(__signature__=inspect.Signature(by_keyword))
+    command.__annotations__ = {one.name: one.annotation for one in by_keyword}
+    return command
+
+
+def _parameter(name: str, type_: Any, default: Any, own: dict[str, Any]) -> inspect.Parameter:
+    """An option of a command; or an argument, if it has no default. What is annotated as such stays as it is."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    if get_origin(type_) is Annotated:
+        return inspect.Parameter(name, kind, default=default, annotation=type_)
+    is_argument = default is inspect.Parameter.empty and "param_decls" not in own
+    own = dict(own) if is_argument else {**MORE.get(name, {}), **own}
+    if default is False:
+        own["param_decls"] = [f"--{name.replace('_', '-')}"]
+    choices = choices_of(type_)
+    if choices:
+        own |= one_of(*choices)
+    if "Sequence" in str(type_):  # with commas, or given several times
+        own = {"metavar": "NAME,NAME,...", "callback": split, "show_default": False, **own}
+        type_, default = list[str], ()
+    elif choices or type_ is Any:
+        type_ = str | None
+    option = (typer.Argument if is_argument else typer.Option)(*own.pop("param_decls", ()), **own)
+    return inspect.Parameter(name, kind, default=default, annotation=Annotated[type_, option])
 
 
 def pipeline_options(*, without: Collection[str] = (), sample: bool = False) -> Callable[[Command], Command]:
@@ -143,8 +170,6 @@ def options_from(
         parameters = list[inspect.Parameter]()
         for parameter in inspect.signature(command).parameters.values():
             parameters += options if parameter.name == place else [parameter]
-        # Typer calls commands by keyword, so an option may stand before an argument.
-        parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
@@ -153,9 +178,7 @@ def options_from(
             given = {name: value for name, value in chosen.items() if name not in lists or value}
             return command(**{place: make(**given)}, **values)
 
-        vars(with_settings).update(__signature__=inspect.Signature(parameters))
-        with_settings.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return with_settings
+        return _with_parameters(with_settings, parameters)
 
     return decorate
 
@@ -163,12 +186,12 @@ def options_from(
 def described_options(
     source: Any, names: Collection[str], note: str, more: Mapping[str, dict[str, Any]]
 ) -> list[inspect.Parameter]:
-    """The options for a dataclass or a function, as parameters of a command: the one that a type is annotated with; or
-    its help is what the docstring says.
+    """The options for a dataclass or a function, as parameters of a command. Their help is what its docstring says, or
+    `MORE`.
     """
     texts, limits, found = describe_settings(source), dict[str, Mapping[str, Any]](), list[inspect.Parameter]()
     if is_dataclass(source):
-        types, own_fields = get_type_hints(source, include_extras=True), fields(source)
+        types, own_fields = get_type_hints(source), fields(source)
         defaults, limits = ({one.name: getattr(one, of) for one in own_fields} for of in ("default", "metadata"))
     else:
         parameters = inspect.signature(source).parameters
@@ -178,33 +201,20 @@ def described_options(
         option = "--" + name.replace("_", "-")
         return None if name not in {*SETTINGS, *names} else option if value is ... else f"{option} {value}"
 
-    has_option = [name for name, type_ in types.items() if name in texts or get_origin(type_) is Annotated]
+    has_help = {*texts, *(name for name in MORE if "help" in MORE[name])}
+    has_option = [name for name, type_ in types.items() if name in has_help or get_origin(type_) is Annotated]
     for name in filter(has_option.__contains__, names or has_option):
-        type_, default = types[name], defaults[name]
-        if get_origin(type_) is Annotated:
-            type_, option = get_args(type_)
-        else:
-            own = {"note": note, **MORE.get(name, {}), **limits.get(name, {}), **more.get(name, {})}
-            text = own.pop("note") + texts[name]
-            if choices := choices_of(type_):
-                own |= one_of(*choices)
-            if "Sequence" in str(type_):
-                own = {"metavar": "NAME,NAME,...", "callback": split, **own}
-            if default is False and source is not ScoringSettings:
-                own["param_decls"] = [f"--{name.replace('_', '-')}"]
-            if default is None or default == ():
-                text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
-            elif default is not False:
-                text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
-            option = setting(spell(text, option_of), *own.pop("param_decls", ()), **own)
-        if source is ScoringSettings:  # what is not given is as a saved pipeline has it, and False may be given
-            type_, default = type_ | None, None
-        if "Sequence" in str(type_):
-            type_, default = list[str], ()
-        elif choices_of(type_) or type_ is Any:
-            type_ = str | None
-        kind = inspect.Parameter.KEYWORD_ONLY
-        found.append(inspect.Parameter(name, kind, default=default, annotation=Annotated[type_, option]))
+        default, own = defaults[name], {"note": note, **limits.get(name, {}), **more.get(name, {})}
+        text = own.pop("note") + texts.get(name, "")
+        if default is None or default == ():
+            text = re.sub(r" (None|Empty): (.+)\.$", r" [default: \2]", text)
+        elif default is not False:
+            text += f" [default: {','.join(map(str, default)) if isinstance(default, tuple) else default}]"
+        if name in texts:
+            own = {"help": spell(text, option_of), "show_default": False, **own}
+        # What is not given is as a saved pipeline has it, and False may be given.
+        type_, default = (types[name] | None, None) if source is ScoringSettings else (types[name], default)
+        found.append(_parameter(name, type_, default, own))
     return found
 
 
@@ -212,7 +222,7 @@ def described_options(
 file_options = options_from("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)
 
 
-def _make_work(batch_size: BatchSize = BATCH_SIZE, n_process: Processes = 1) -> dict[str, Any]:
+def _make_work(batch_size: int = BATCH_SIZE, n_process: int = 1) -> dict[str, Any]:
     return {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
 
 

@@ -1,27 +1,21 @@
 """`pll pairs PATH`: the accuracy on minimal pairs."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..evaluation.minimal_pairs import PairSuite
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import COLUMN_AND_VALUE, OF_TOKENS, file_options, options_from, pipeline_options
+from .options import COLUMN_AND_VALUE, OF_TOKENS, described, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
 @options_from("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
+@described()
 def pairs_cli(
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files."
-        ),
-    ],
+    path: str,
     settings: PipelineSettings,
     columns: dict[str, Any],
     *,
@@ -35,6 +29,8 @@ def pairs_cli(
     PATH is your own table, or a file as it is published (BLiMP, JBLiMP, TurBLiMP, MultiBLiMP, RuBLiMP, CrowS-Pairs,
     BLiMP-NL, CLiMP, CLAMS, Zorro), or a folder of such files. With several metrics or scorers, each is compared with
     the first one on the same pairs.
+
+    path (str): A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files.
     """
     evaluation.check_outputs()
     evaluation.measure(PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, variance
-from typing import Annotated, Any
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
-import typer
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -26,8 +25,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
-from . import options
-from .options import INPUT_HELP, OF_TOKENS, file_options, options_from, pipeline_options, setting, work_options
+from .options import INPUT, OF_TOKENS, described, file_options, options_from, pipeline_options, work_options
 from .terminal import check_parquet, check_table, replaceable, save, say
 
 UNIT_TITLES = {
@@ -42,29 +40,19 @@ UNIT_TITLES = {
 @file_options
 @work_options
 @options_from("bound", perplexity, "n_passes")
+@described(path=INPUT, windows={"min": 1})
 def ppl_cli(
-    path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP}.")],
+    path: str,
     settings: PipelineSettings,
-    column: options.Column = "text",
+    column: str = "text",
     *,
     how: dict[str, Any],
-    windows: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Instead: the pseudo-perplexity of every window of so many words, separated by white space, and its "
-            "mean, maximum and variance for each text. --output is a table with a row for each window.",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None, setting("With --windows: a column, such as the speaker, instead of each text by itself.")
-    ] = None,
+    windows: int | None = None,
+    by: str | None = None,
     bound: dict[str, Any],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write the results to FILE.json, or with --windows .csv.")
-    ] = None,
-    resume: options.Resume = False,
-    force: options.Force = False,
+    output: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
     work: dict[str, Any],
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
@@ -74,6 +62,11 @@ def ppl_cli(
 
     The metric sentence_any_order alone gives an upper bound on the perplexity, with its standard error by the draw of
     the orders, in per cent.
+
+    windows (Optional[int]): Instead: the pseudo-perplexity of every window of so many words, separated by white space,
+        and its mean, maximum and variance for each text. --output is a table with a row for each window.
+    by (Optional[str]): With --windows: a column, such as the speaker, instead of each text by itself.
+    output (Optional[Path]): Also write the results to FILE.json, or with --windows .csv.
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..component import get_scorer
 from ..corpus.readers import check_records, read_texts
@@ -16,30 +14,33 @@ from ..stream.workers import score_docs
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..visualize.text import approximation
-from . import options
-from .options import INPUT_HELP, file_options, pipeline_options, work_options
+from .options import INPUT_HELP, described, file_options, pipeline_options, work_options
 from .terminal import save
 
 
 @pipeline_options(without=("keep_pieces",))
 @file_options
 @work_options
+@described(input={"help": f"{INPUT_HELP}."})
 def render_cli(
-    input: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
-    output: Annotated[Path, typer.Argument(help="The page to write, an .html file.")],
+    input: str,
+    output: Path,
     settings: PipelineSettings,
-    column: options.Column = "text",
+    column: str = "text",
     *,
     how: dict[str, Any],
-    vmin: Annotated[float, typer.Option(help="Scores at or below this get the darkest colour.")] = VMIN,
+    vmin: float = VMIN,
     work: dict[str, Any],
-    force: options.Force = False,
+    force: bool = False,
 ) -> None:
     """Write a web page with the tokens of a corpus coloured by score.
 
     Texts can be searched, with their other columns and the names of a folder's files, and sorted. The page is one file
     that loads nothing else. So you can mail it and open it anywhere. With --alternatives or --distribution, the page
     shows what the model expected in the place of a token when you hover over it or focus it with the keyboard.
+
+    output (Path): The page to write, an .html file.
+    vmin (float): Scores at or below this get the darkest colour.
     """
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")

@@ -3,7 +3,7 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -27,9 +27,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
-from . import options
-from .comparison import PerPiece
-from .options import OF_TOKENS, options_from, pipeline_options, work_options
+from .options import OF_TOKENS, described, options_from, pipeline_options, work_options
 from .terminal import replaceable, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -54,48 +52,31 @@ def parse_grid(value: str) -> list[float]:
 @options_from("encoding", FileOptions, "encoding", make=lambda encoding: encoding)
 @work_options
 @options_from("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
+@described(
+    path={
+        "metavar": "NBEST",
+        "help": f'A .jsonl file. Each line is a list: {FORMAT} It may have a "context": what was said before. Or a '
+        ".tsv file with a text, a tab and a score a line.",
+    },
+    grid_={"param_decls": ["--grid"]},
+)
 def rescore_cli(
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="NBEST",
-            help=f'A .jsonl file. Each line is a list: {FORMAT} It may have a "context": what was said before. Or a '
-            ".tsv file with a text, a tab and a score a line.",
-        ),
-    ],
+    path: str,
     settings: PipelineSettings,
-    metric: Annotated[
-        str | None, typer.Option(help="Name of the metric. [default: word_l2r, or causal for a left-to-right model]")
-    ] = None,
-    weight: Annotated[
-        float | None,
-        typer.Option(help="Weight of the PLL, which is added to the first-pass score. Give this or --dev."),
-    ] = None,
-    dev: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of --weight: take the best weight of --grid for this file of n-best lists with references."
-        ),
-    ] = None,
-    grid_: Annotated[
-        str, typer.Option("--grid", help="The weights to try with --dev, as START:STOP:STEP.")
-    ] = "0:2:0.05",
-    word_weight: Annotated[
-        float, typer.Option(help="Weight of the number of words, beside --weight. It favours longer hypotheses.")
-    ] = 0.0,
-    word_grid: Annotated[
-        str, typer.Option(help="The weights of the number of words to try with --dev, as START:STOP:STEP.")
-    ] = "0:0:1",
+    metric: str | None = None,
+    weight: float | None = None,
+    dev: str | None = None,
+    grid_: str = "0:2:0.05",
+    word_weight: float = 0.0,
+    word_grid: str = "0:0:1",
     *,
     reading: dict[str, Any],
-    dev_references: Annotated[str | None, typer.Option(help="The same for --dev.")] = None,
-    per_piece: PerPiece = False,
+    dev_references: str | None = None,
+    per_piece: bool = False,
     encoding: str,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the reranked lists with all scores to FILE.jsonl.")
-    ] = None,
-    resume: options.Resume = False,
-    force: options.Force = False,
+    output: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
     work: dict[str, Any],
 ) -> None:
     """Rerank n-best lists with the PLL.
@@ -105,6 +86,16 @@ def rescore_cli(
 
     If lists have a "reference", the word error rates before and after reranking are shown. For translations, which may
     have several "references", measure BLEU on the output.
+
+    metric (Optional[str]): Name of the metric. [default: word_l2r, or causal for a left-to-right model]
+    weight (Optional[float]): Weight of the PLL, which is added to the first-pass score. Give this or --dev.
+    dev (Optional[str]): Instead of --weight: take the best weight of --grid for this file of n-best lists with
+        references.
+    grid_ (str): The weights to try with --dev, as START:STOP:STEP.
+    word_weight (float): Weight of the number of words, beside --weight. It favours longer hypotheses.
+    word_grid (str): The weights of the number of words to try with --dev, as START:STOP:STEP.
+    dev_references (Optional[str]): The same for --dev.
+    output (Optional[Path]): Write the reranked lists with all scores to FILE.jsonl.
     """
     if (weight is None) == (dev is None):
         raise typer.BadParameter("Give either --weight, or --dev FILE to tune it.")

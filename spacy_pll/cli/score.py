@@ -2,10 +2,9 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
-
-import typer
+from typing import Any
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
 from ..corpus.distribution import Distribution
@@ -18,17 +17,7 @@ from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..tables.rows import Level
 from ..tables.words import WordTable
-from . import options
-from .options import (
-    INPUT_HELP,
-    file_options,
-    one_of,
-    options_from,
-    pipeline_options,
-    setting,
-    several,
-    work_options,
-)
+from .options import INPUT_HELP, described, file_options, options_from, pipeline_options, work_options
 from .terminal import check_picture, draw, duration, report, save, until_closed
 
 FOR_WORDS = "For --table words. "
@@ -44,56 +33,41 @@ FOR_WORDS = "For --table words. "
 )
 @work_options
 @options_from("of_scoring", Scoring, "max_length", "shared_pieces", "skip_errors")
+@described(
+    input_path={"metavar": "INPUT", "help": f"{INPUT_HELP} or as --format says."},
+    output_path={
+        "metavar": "OUTPUT",
+        "help": f"A file ({', '.join(ENDINGS)}), or - for JSON lines. The first three may be compressed, such as "
+        "scores.jsonl.gz.",
+    },
+    normalise={
+        "help": "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
+        f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
+    },
+    unigrams={
+        "help": f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "
+        "built-in model]"
+    },
+)
 def score_cli(
-    input_path: Annotated[str, typer.Argument(metavar="INPUT", help=f"{INPUT_HELP} or as --format says.")],
-    output_path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUTPUT",
-            help=f"A file ({', '.join(ENDINGS)}), or - for JSON lines. The first three may be compressed, such as "
-            "scores.jsonl.gz.",
-        ),
-    ],
+    input_path: str,
+    output_path: Path,
     *,
     settings: PipelineSettings,
-    column: options.Column = "text",
+    column: str = "text",
     how: dict[str, Any],
     of_input: dict[str, Any],
-    separator: Annotated[str, options.SEPARATOR] = " ",
-    normalise: Annotated[
-        list[str],
-        several(
-            "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
-            f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
-        ),
-    ] = [],  # noqa: B006
-    unigrams: Annotated[
-        str | None,
-        setting(
-            f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the built-in "
-            "model]"
-        ),
-    ] = None,
+    separator: str = " ",
+    normalise: Sequence[str] = (),
+    unigrams: str | None = None,
     of_scoring: dict[str, Any],
-    tokens: Annotated[bool, typer.Option("--tokens", help="The same as --table tokens.")] = False,
-    table: Annotated[
-        str,
-        typer.Option(
-            **one_of("texts", "tokens", "words"),
-            help="What has a row of its own. With tokens, `surprisal` is minus the score under the primary metric, in "
-            "nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides. "
-            "`words` is for studies of reading: also place, length, and log frequency (natural logarithm, from "
-            "wordfreq: it needs the extra `[reading]`).",
-        ),
-    ] = "texts",
+    tokens: bool = False,
+    table: Level = "texts",
     words_table: WordTable,
     work: dict[str, Any],
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Also draw the distribution of the texts' pseudo-perplexities: FILE.png, .svg or .pdf."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    force: options.Force = False,
+    plot: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
 ) -> None:
     """Score the texts of a file or folder, and write the scores to a file.
 
@@ -102,13 +76,21 @@ def score_cli(
 
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
+
+    tokens (bool): The same as --table tokens.
+    table (str): What has a row of its own. With tokens, `surprisal` is minus the score under the primary metric, in
+        nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides. `words` is
+        for studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it needs the
+        extra `[reading]`).
+    plot (Optional[Path]): Also draw the distribution of the texts' pseudo-perplexities: FILE.png, .svg or .pdf.
+    resume (bool): Continue an interrupted run.
     """
     if tokens and table == "words":
         raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
         Input(input_path, column, separator=separator, **how, **of_input),
         Scoring(settings, **work, **of_scoring),
-        cast(Level, "tokens" if tokens else table),
+        "tokens" if tokens else table,
         words_table,
         normalise,
         unigrams,

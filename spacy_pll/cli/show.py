@@ -1,9 +1,8 @@
 """`pll show TEXT ...`: a table for each text."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
 from spacy.tokens import Doc
 from wasabi import table
 
@@ -13,23 +12,21 @@ from ..tables.rows import TokenRows
 from ..texts import warn_of_path
 from ..visualize.masked_texts import MaskedText, masked_table, masked_texts
 from ..visualize.text import format_cell, format_percent, list_alternatives
-from .options import pipeline_options
+from .options import described, pipeline_options
 from .terminal import say
 
 
 @pipeline_options(without=("keep_pieces",))
-def show_cli(
-    texts: Annotated[list[str], typer.Argument(help="Texts, each in quotes.")],
-    settings: PipelineSettings,
-    masks: Annotated[
-        bool, typer.Option("--masks", help="Show the text with masks that the model read for each wordpiece.")
-    ] = False,
-) -> None:
+@described()
+def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) -> None:
     """Print the tokens of some texts with their wordpieces and scores.
 
     Scores are natural logarithms. The last row has the sums. With --alternatives, the last column shows what the model
     expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
     token and the entropy of the model's prediction, in nats.
+
+    texts (List[str]): Texts, each in quotes.
+    masks (bool): Show the text with masks that the model read for each wordpiece.
     """
     if masks and any(map(settings.scoring.get, ("alternatives", "distribution"))):
         raise ValueError("--masks shows probabilities of the text alone. Leave out --alternatives and --distribution.")

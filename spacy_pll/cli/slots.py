@@ -1,9 +1,8 @@
 """`pll slots FILE OUTPUT`: words in a gap."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..analysis.slots import Slots, slots
 from ..corpus.formats import write_table
@@ -12,9 +11,8 @@ from ..evaluation.slots import read_slots, slot_measures
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
 from ..tables.rows import check_columns
-from . import options
 from .comparison import Evaluation, figure_table
-from .options import OF_TOKENS, file_options, options_from, parse_numbers, pipeline_options, several
+from .options import OF_TOKENS, described, file_options, options_from, parse_numbers, pipeline_options
 from .terminal import check_parquet, check_table, replaceable, save, say
 
 # Settings that say what is read and masked.
@@ -28,24 +26,18 @@ SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probabilit
 @options_from("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
 @options_from("grouping", Evaluation, "by")
 @options_from("asking", slots, *ASKING, keep={"min": 1}, top={"min": 1}, max_pieces={"min": 1})
+@described(path={"metavar": "FILE"}, hits={"metavar": "NUMBER,NUMBER,..."})
 def slots_cli(
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="A table of texts (.jsonl, .csv, .tsv or .parquet), a .txt file, or a folder of them."
-        ),
-    ],
-    output: Annotated[Path, typer.Argument(help="The table to write: FILE.csv, FILE.tsv or FILE.parquet.")],
+    path: str,
+    output: Path,
     settings: PipelineSettings,
     reading: dict[str, Any],
     how: dict[str, Any],
     asking: dict[str, Any],
     grouping: dict[str, Any],
-    hits: Annotated[
-        list[str] | None, several("With --gold: of how many of the best. [default: 5,10]", metavar="NUMBER,NUMBER,...")
-    ] = None,
-    resume: options.Resume = False,
-    force: options.Force = False,
+    hits: Sequence[str] = (),
+    resume: bool = False,
+    force: bool = False,
 ) -> None:
     """Score words or phrases in a gap, for many texts.
 
@@ -55,6 +47,10 @@ def slots_cli(
     With --top in their place, words are searched.
 
     OUTPUT.manifest.json records the model, the settings, and a checksum of the texts and candidates.
+
+    path (str): A table of texts (.jsonl, .csv, .tsv or .parquet), a .txt file, or a folder of them.
+    output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
+    hits (Sequence[str]): With --gold: of how many of the best. [default: 5,10]
     """
     check_table(output, replaceable(force, resume, output)(output))
     by = grouping.get("by")

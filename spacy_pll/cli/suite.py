@@ -1,32 +1,24 @@
 """`pll suite PATH --reader NAME`: published test suites with measures of their own."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..corpus.records import FileOptions
 from ..evaluation.acceptability import read_acceptability
 from ..evaluation.suite_readers import read_suite
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import COLUMN_AND_VALUE, OF_TOKENS, file_options, options_from, pipeline_options
+from .options import COLUMN_AND_VALUE, OF_TOKENS, described, file_options, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
 @options_from("acceptability", read_acceptability, "sentence", "label", "threshold", label=COLUMN_AND_VALUE)
+@described(reader={"param_decls": ["--reader"]})
 def suite_cli(
-    path: Annotated[str, typer.Argument(help="The file of the suite, or a folder of such files.")],
+    path: str,
     settings: PipelineSettings,
-    reader: Annotated[
-        str,
-        typer.Option(
-            help="What the file is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of "
-            "sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader "
-            "of another package."
-        ),
-    ],
+    reader: str,
     acceptability: dict[str, Any],
     *,
     how: dict[str, Any],
@@ -38,6 +30,11 @@ def suite_cli(
     which a formula about surprisals of regions holds. Acceptability judgments have AUC and Matthews' correlation.
     CrowS-Pairs has the shares of pairs whose sent_more scores higher, also by AUL, with --metrics original,unmasked.
     Another package can add readers (entry point spacy_pll_readers).
+
+    path (str): The file of the suite, or a folder of such files.
+    reader (str): What the file is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of
+        sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader of
+        another package.
     """
     evaluation.check_outputs()
     # A reader need not take what is not given.

@@ -1,17 +1,14 @@
 """`pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
 from ..corpus.readers import read_texts
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
-from . import options
-from .options import INPUT_HELP, file_options, pipeline_options
+from .options import INPUT_HELP, described, file_options, pipeline_options
 from .terminal import report, save
 
 # The counts depend on the model's vocabulary alone, and on what loads it.
@@ -20,19 +17,22 @@ NOT_OF_TOKENIZERS = [name for name in SETTINGS if name not in ("model", "compone
 
 @pipeline_options(without=NOT_OF_TOKENIZERS)
 @file_options
+@described(corpus={"help": f"{INPUT_HELP}."})
 def unigrams_cli(
-    corpus: Annotated[str, typer.Argument(help=f"{INPUT_HELP}.")],
-    output: Annotated[Path, typer.Argument(help="The table to write: FILE.json.")],
+    corpus: str,
+    output: Path,
     settings: PipelineSettings,
-    column: options.Column = "text",
+    column: str = "text",
     *,
     how: dict[str, Any],
-    force: options.Force = False,
+    force: bool = False,
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
 
     SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
+
+    output (Path): The table to write: FILE.json.
     """
     check_output(output, (".json",), force)
     nlp = make_pipeline(settings)

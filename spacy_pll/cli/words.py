@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
@@ -17,8 +15,7 @@ from ..stream.known import KeptScores
 from ..tables.word_rows import score_words, surprisal_in, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
-from . import options
-from .options import file_options, options_from, pipeline_options, several, work_options
+from .options import described, file_options, options_from, pipeline_options, work_options
 from .terminal import check_parquet, check_picture, check_table, draw, replaceable, report, save, say
 
 
@@ -26,24 +23,19 @@ from .terminal import check_parquet, check_picture, check_table, draw, replaceab
 @options_from("of_words", score_words, "word", "by", "space_after", "base", "lags", "log_frequency")
 @work_options
 @file_options
+@described(path={"metavar": "INPUT", "help": f"A table ({', '.join(ROW_READERS)})."})
 def words_cli(
-    path: Annotated[str, typer.Argument(metavar="INPUT", help=f"A table ({', '.join(ROW_READERS)}).")],
-    output: Annotated[Path, typer.Argument(help="The table to write: FILE.csv, FILE.tsv or FILE.parquet.")],
+    path: str,
+    output: Path,
     settings: PipelineSettings,
     of_words: dict[str, Any],
     how: dict[str, Any],
     *,
-    means: Annotated[
-        list[str],
-        several("Columns: the place, such as the region, and conditions. The mean surprisal of each group is printed."),
-    ] = [],  # noqa: B006
-    item: Annotated[
-        list[str],
-        several("With --means: columns that say which item a word belongs to. [default: each text is one]"),
-    ] = [],  # noqa: B006
-    plot: options.Plot = None,
-    resume: options.Resume = False,
-    force: options.Force = False,
+    means: Sequence[str] = (),
+    item: Sequence[str] = (),
+    plot: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
     work: dict[str, Any],
 ) -> None:
     """Score a table that has one word in each row.
@@ -52,6 +44,11 @@ def words_cli(
     order, with scores, numbers of wordpieces, surprisal, length and frequency. Rows without a word are kept.
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
+
+    output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
+    means (Sequence[str]): Columns: the place, such as the region, and conditions. The mean surprisal of each group is
+        printed.
+    item (Sequence[str]): With --means: columns that say which item a word belongs to. [default: each text is one]
     """
     may_replace = replaceable(force, resume, output)
     check_table(output, may_replace(output))

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..cli import options
-from ..cli.options import OF_TOKENS, file_options, options_from, pipeline_options
+from ..cli.options import OF_TOKENS, described, file_options, options_from, pipeline_options
 from ..cli.terminal import TABLES, check_parquet, check_picture, check_table, draw, replaceable, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
@@ -29,6 +28,7 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 @file_options
 @options_from("reading", read_variants, "column")
 @options_from("options_of_variants", variants, "method", "others", "offset", "u_as_t")
+@described()
 def variants_cli(
     settings: PipelineSettings,
     path: Annotated[
@@ -69,9 +69,9 @@ def variants_cli(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the scores to FILE.csv, FILE.tsv or FILE.parquet.")
     ] = None,
-    plot: options.Plot = None,
-    resume: options.Resume = False,
-    force: options.Force = False,
+    plot: Path | None = None,
+    resume: bool = False,
+    force: bool = False,
 ) -> None:
     """Score the variants of a protein.
 
