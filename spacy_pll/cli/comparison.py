@@ -19,7 +19,7 @@ from ..evaluation.intervals import Estimate
 from ..evaluation.items import levels, sample_items
 from ..evaluation.preferences import Correlation
 from ..evaluation.suites import Measure, Suite, check_rows, check_suite, fake_scores, score_texts
-from ..files import check_output, write_json
+from ..files import write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
 from ..settings import BATCH_SIZE, at_least
@@ -27,7 +27,7 @@ from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import options_from
-from .terminal import check_parquet, check_picture, check_table, draw, replaceable, save, say
+from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 
 OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
 Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
@@ -70,11 +70,8 @@ class Evaluation:
 
     def check_outputs(self, predictions: Path | None = None) -> None:
         """RAISES (ValueError): A file cannot be written."""
-        may_replace = replaceable(self.force, self.resume, self.output or self.items, "--output or --items")
-        check_output(self.output, (".json", ".csv"), may_replace(self.output))
-        check_table(self.items, may_replace(self.items))
-        check_picture(self.plot, may_replace(self.plot))
-        check_output(predictions, (".json",), may_replace(predictions))
+        files = (self.output, (".json", ".csv")), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
+        check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
 
     def _chosen(self, suite: Suite) -> Suite:
         """The items to use. RAISES (InputError): One has no column to group by, or options are of no use here."""

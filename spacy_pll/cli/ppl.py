@@ -20,13 +20,13 @@ from ..corpus.readers import check_records, list_files, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, Nested, warn_of_missing
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import PER, Perplexity, perplexity, window_perplexities
-from ..files import check_output, files_digest, write_json
+from ..files import files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from .options import INPUT, OF_TOKENS, described, file_options, options_from, pipeline_options, work_options
-from .terminal import check_parquet, check_table, replaceable, save, say
+from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 UNIT_TITLES = {
     "spacy": "spaCy's tokens",
@@ -70,11 +70,7 @@ def ppl_cli(
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
-    force_output = replaceable(force, resume, output)(output)
-    if windows is None:
-        check_output(output, (".json",), force_output)
-    else:
-        check_table(output, force_output)
+    check_outputs(force, resume, output, (output, (".json",) if windows is None else TABLES))
     is_stream = path == STANDARD_STREAM
     if resume and is_stream:
         raise InputError("--resume needs an INPUT that can be read again, not -.")

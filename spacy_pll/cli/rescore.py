@@ -22,13 +22,13 @@ from ..evaluation.rescoring import (
     with_reference,
     word_error_rate,
 )
-from ..files import check_output, to_json, write_text
+from ..files import to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores, digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import OF_TOKENS, described, options_from, pipeline_options, work_options
-from .terminal import replaceable, save, say
+from .terminal import check_outputs, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
 
@@ -109,7 +109,7 @@ def rescore_cli(
     grids = [parse_grid(grid_), parse_grid(word_grid)]
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
-    check_output(output, (".jsonl",), replaceable(force, resume, output)(output))
+    check_outputs(force, resume, output, (output, (".jsonl",)))
     lists = read_nbest(path, ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not with_reference(dev_lists):

@@ -18,7 +18,7 @@ from ..pipelines import PipelineSettings
 from ..tables.rows import Level
 from ..tables.words import WordTable
 from .options import INPUT_HELP, described, file_options, options_from, pipeline_options, work_options
-from .terminal import check_picture, draw, duration, report, save, until_closed
+from .terminal import PICTURES, check_outputs, draw, duration, report, save, until_closed
 
 FOR_WORDS = "For --table words. "
 
@@ -101,7 +101,7 @@ def score_cli(
         raise InputError(
             "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
         )
-    check_picture(plot, force)
+    check_outputs(force, False, None, (plot, PICTURES))
     if output == STANDARD_STREAM:
         with until_closed():
             for block in score_to_stream(run):

@@ -13,7 +13,7 @@ from ..stream.known import KeptScores
 from ..tables.rows import check_columns
 from .comparison import Evaluation, figure_table
 from .options import OF_TOKENS, described, file_options, options_from, parse_numbers, pipeline_options
-from .terminal import check_parquet, check_table, replaceable, save, say
+from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 # Settings that say what is read and masked.
 NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
@@ -52,7 +52,7 @@ def slots_cli(
     output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
     hits (Sequence[str]): With --gold: of how many of the best. [default: 5,10]
     """
-    check_table(output, replaceable(force, resume, output)(output))
+    check_outputs(force, resume, output, (output, TABLES))
     by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:

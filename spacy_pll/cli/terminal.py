@@ -85,17 +85,28 @@ def check_files(given: Mapping[str, Any], arguments: Collection[str]) -> None:
     check_apart([one for one in outputs if str(one) != STANDARD_STREAM], inputs)
 
 
-def check_picture(file: Path | None, force: bool) -> None:
-    """RAISES (ImportError, OSError, ValueError): It cannot be drawn, which would else be found when all is scored."""
-    check_output(file, PICTURES, force)
-    if file:
-        new_figure(1, 1)
+def check_outputs(
+    force: bool,
+    resume: bool,
+    first: Path | None,
+    *outputs: tuple[Path | None, tuple[str, ...]],
+    beside: str = "--output",
+) -> None:
+    """Check the files that a command is to write, which would else be found when all is scored. With --force any may be
+    replaced, and if a run goes on, those that the earlier run writes.
 
-
-def check_table(file: Path | None, force: bool) -> None:
-    """RAISES (ImportError, OSError, ValueError): It cannot be written."""
-    check_output(file, TABLES, force)
-    check_parquet(file, [])
+    first (Optional[Path]): The file beside which scores are kept. beside (str): The options that name it.
+    outputs (Tuple[Optional[Path], Tuple[str, ...]]): Files, and how their names may end.
+    RAISES (ImportError, OSError, ValueError): One cannot be written; or there is nothing to go on with.
+    """
+    if resume and not first:
+        raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
+    ours = outputs_of(first) if resume and first else ()
+    for file, endings in outputs:
+        check_output(file, endings, force or file is not None and os.path.abspath(file) in ours)
+        if file and endings is PICTURES:
+            new_figure(1, 1)
+        check_parquet(file, [])
 
 
 def check_parquet(file: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -106,23 +117,8 @@ def check_parquet(file: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
         parquet.table_of(file, rows)
 
 
-def replaceable(
-    force: bool, resume: bool, output: Path | None, beside: str = "--output"
-) -> Callable[[Path | None], bool]:
-    """Whether a run may replace a file: with --force any; if it goes on, those that the earlier run writes.
-
-    beside (str): The options that name the output.
-    RAISES (InputError): There is nothing to go on with.
-    """
-    if resume and not output:
-        raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
-    ours = outputs_of(output) if resume and output else ()
-    return lambda file: force or file is not None and os.path.abspath(file) in ours
-
-
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
-    """Write a picture, and make its folder if needed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """Write a picture."""
     with atomic_write(file) as picture:
         plot(*results).savefig(picture, format=file.suffix[1:])
 

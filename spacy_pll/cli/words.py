@@ -16,7 +16,7 @@ from ..tables.word_rows import score_words, surprisal_in, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
 from .options import described, file_options, options_from, pipeline_options, work_options
-from .terminal import check_parquet, check_picture, check_table, draw, replaceable, report, save, say
+from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, report, save, say
 
 
 @pipeline_options(without=("alternatives", "keep_pieces", "words", "targets", "units"))
@@ -50,9 +50,7 @@ def words_cli(
         printed.
     item (Sequence[str]): With --means: columns that say which item a word belongs to. [default: each text is one]
     """
-    may_replace = replaceable(force, resume, output)
-    check_table(output, may_replace(output))
-    check_picture(plot, may_replace(plot))
+    check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     if not means and (item or plot):
         raise InputError("--item and --plot are about means. Name their columns with --means.")
     if not Path(path).is_file():

@@ -14,7 +14,7 @@ from typing import Any
 import srsly
 from spacy.tokens import DocBin
 
-from ..files import to_json, write_text
+from ..files import atomic_write, to_json, write_text
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from .columns import InputColumns, json_bytes
@@ -124,9 +124,11 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     If the numbers of the input have a decimal comma, so have all numbers, and ; stands between the columns of .csv.
     """
     if path.suffix == PARQUET:
-        from .parquet import write_rows  # needs the extra `[parquet]`
+        from .parquet import table_of  # needs the extra `[parquet]`
 
-        write_rows(path, rows)
+        table = table_of(path, rows)
+        with atomic_write(path) as file:
+            file.write(table)
     else:
         columns = list({name: None for row in rows for name in row})
         decimals = Decimals()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..errors import InputError
-from ..files import atomic_write
 from ..requirements import extra
 from .records import Nested, ReadOptions, Row, get_text
 
@@ -162,14 +161,6 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if any(kind(a) and kind(b) for kind in (is_.is_signed_integer, is_.is_unsigned_integer, is_.is_floating)):
         return max(a, b, key=lambda type_: type_.bit_width)
     raise TypeError
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows to a file: see `table_of`."""
-    table = table_of(path, rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        file.write(table)
 
 
 def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:

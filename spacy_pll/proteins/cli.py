@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from ..cli.options import OF_TOKENS, described, file_options, options_from, pipeline_options
-from ..cli.terminal import TABLES, check_parquet, check_picture, check_table, draw, replaceable, save, say
+from ..cli.terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
@@ -90,7 +90,6 @@ def variants_cli(
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
     if path is None and (measured or protein or assays):
         raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
-    may_replace = replaceable(force, resume, output)
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
             raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
@@ -104,8 +103,7 @@ def variants_cli(
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
-    check_table(output, may_replace(output))
-    check_picture(plot, may_replace(plot))
+    check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     items = None if path is None else read_variants(path, **reading, **how)
     check_parquet(output, [one.fields for one in items or ()])
     # What can be wrong is said before anything is scored.
