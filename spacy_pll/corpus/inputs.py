@@ -18,7 +18,7 @@ from spacy.vocab import Vocab
 from ..component import get_scorer
 from ..errors import InputError
 from ..span_getters import TEXT_SPAN
-from ..stream.contexts import SHARED_ADVICE, between, in_blocks, own_and_shared
+from ..stream.contexts import SHARED_ADVICE, between, in_blocks, read_places
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
@@ -206,5 +206,6 @@ def with_faults(nlp: Language, records: Iterable[Record], looks: bool) -> Iterat
     for block in in_blocks(records):
         beside = [not record.problem and record.sides or ("", "") for record in block]
         places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]
-        for record, (_, fault) in zip(block, own_and_shared(get_scorer(nlp), places), strict=True):
+        *_, found = read_places(get_scorer(nlp).model.load(), places)
+        for record, (_, fault) in zip(block, found, strict=True):
             yield record, fault

@@ -121,7 +121,8 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
             yield text, before, after
 
     for block in in_blocks(readable()):
-        for (text, before, after), (has_own, shared) in zip(block, own_and_shared(scorer, block), strict=True):
+        *_, found = read_places(scorer.model.load(), block)
+        for (text, before, after), (has_own, shared) in zip(block, found, strict=True):
             what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
             what += f" before {after[:80]!r}" * bool(after)
             if shared and not shared_pieces:
@@ -148,16 +149,10 @@ def in_blocks(items: Iterable[T]) -> Iterator[list[T]]:
     return batches_of(items, lambda _: next(numbers) % PLACES_AT_ONCE == 0)
 
 
-def own_and_shared(scorer: PLLScorer, places: Sequence[Placed]) -> list[tuple[bool, str | None]]:
-    """Whether each text in its place has a wordpiece of its own; and what is wrong if it shares one with what stands
-    beside it, or None.
-    """
-    return read_places(scorer.model.load(), places)[2]
-
-
 def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, BoolArray, list[tuple[bool, str | None]]]:
     """What the tokenizer makes of texts in their places; which of the pieces are scored with the texts, bool, shape
-    (pieces,); and what `own_and_shared` returns.
+    (pieces,); and whether each text has a piece of its own, with what is wrong if it shares one with what stands beside
+    it, or None.
     """
     wholes = [f"{before}{text}{after}" for text, before, after in places]
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]

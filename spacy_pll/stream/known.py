@@ -200,10 +200,7 @@ def score_distinct(
     names = get_scorer(nlp).names
 
     def read(number: int, doc: Doc) -> list[TextSums]:
-        if not parts[distinct[number]]:
-            return piece_sums(doc, names)
-        of_parts = part_sums(doc, names, len(distinct[number][1])) if needs_pieces else None
-        return [of_parts(*part) if part and of_parts else text_sums(doc, names) for part in parts[distinct[number]]]
+        return sums_of(doc, names, parts[distinct[number]], len(distinct[number][1]))
 
     with closing(read_each(nlp, docs, read, work, kept, n_kept, len(distinct))) as found:
         for one, sums in zip(distinct, found):
@@ -253,25 +250,20 @@ def text_sums(doc: Doc, names: Names) -> TextSums:
     return TextSums(tuple(scores) if pieces else (math.nan,) * len(scores), pieces or 0)
 
 
-def piece_sums(doc: Doc, names: Names) -> list[TextSums]:
-    """The score of each wordpiece of such a doc, which has `keep_pieces`."""
-    text_sums(doc, names)  # fails if nothing was scored
-    record = read_record(doc, names.score)
-    assert record  # which the component keeps
-    return [TextSums(tuple(scores), 1, id) for id, *scores in zip(record.ids, *record.scores.values())]
-
-
-def part_sums(doc: Doc, names: Names, before: int) -> Callable[[int, int], TextSums]:
-    """From where a part of the text of such a doc begins and ends, in characters, to its scores. The doc has
-    `keep_pieces`.
+def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int) -> list[TextSums]:
+    """The scores of parts of the text of such a doc: see `score_distinct`. It has `keep_pieces`, but for whole texts.
 
     A wordpiece belongs to the part in which its first visible character lies. Without one, it is where its token ends.
 
     before (int): How many characters stand before the text.
     """
-    text_sums(doc, names)  # fails if nothing was scored
+    whole = text_sums(doc, names)  # fails if nothing was scored
+    if parts and not any(parts):
+        return [whole for _ in parts]
     record = read_record(doc, names.score)
     assert record  # which the component keeps
+    if not parts:
+        return [TextSums(tuple(scores), 1, id) for id, *scores in zip(record.ids, *record.scores.values())]
     ends = np.array([token.idx + len(token) for token in doc], dtype=np.int64)
     where = np.minimum(np.array(record.start, dtype=np.int64), ends[np.array(record.token, dtype=np.int64)] - 1)
     values = [np.array(scores, dtype=np.float64) for scores in record.scores.values()]
@@ -280,4 +272,4 @@ def part_sums(doc: Doc, names: Names, before: int) -> Callable[[int, int], TextS
         inside = (before + start <= where) & (where < before + end)
         return TextSums(tuple(float(scores[inside].sum()) for scores in values), int(inside.sum()))
 
-    return of_part
+    return [of_part(*part) if part else whole for part in parts]

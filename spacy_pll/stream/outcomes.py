@@ -1,7 +1,6 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, NamedTuple
@@ -43,8 +42,7 @@ class _Source:
 
     def __init__(self, nlp: Language, texts: Iterable[Text], batch_size: int, done: int):
         self.nlp, self.texts, self.batch_size, self.done = nlp, iter(texts), batch_size, done
-        self.taken = deque[_Taken]()
-        self.held = dict[int, bool]()  # whether a batch ends with a doc of theirs, by the id of the doc
+        self.taken = dict[int, _Taken]()  # by the id of the doc, in their order
         self.failed = set[int]()  # the ids of docs that a component could not process
         self.fault: Exception | None = None  # of the text that should come next
         self.at_end = False
@@ -56,11 +54,11 @@ class _Source:
         ends, others = (predictor.ends_of_batches(self.batch_size, self.done) for _ in range(2))
 
         def docs() -> Iterator[Doc]:
-            while self.take(ends):
-                yield self.taken[-1].doc
+            while (doc := self.take(ends)) is not None:
+                yield doc
 
         def ends_batch(doc: Doc) -> bool:
-            return self.held[id(doc)] if id(doc) in self.held else others(doc)
+            return self.taken[id(doc)].ends_batch if id(doc) in self.taken else others(doc)
 
         self.pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
         how = {name: {"ends_batch": ends_batch} for name, pipe in self.pipeline if isinstance(pipe, PLLScorer)}
@@ -68,31 +66,30 @@ class _Source:
             scored: Any = self.nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
         return scored
 
-    def take(self, ends: Callable[[Text], bool]) -> bool:
-        """Take the next text. RETURNS: Whether there is one."""
+    def take(self, ends: Callable[[Text], bool]) -> Doc | None:
+        """Take the next text. RETURNS: Its doc; None if there is no text."""
         try:
             text = next(self.texts)
         except Exception as error:  # StopIteration, or what is wrong with it
             self.fault, self.at_end = None if isinstance(error, StopIteration) else error, True
-            return False
+            return None
         ends_batch, is_whole = ends(text if isinstance(text, Text) else ""), True
         try:
             if isinstance(text, Doc):
-                doc = text.copy() if id(text) in self.held else text  # each outcome is a doc of its own
+                doc = text.copy() if id(text) in self.taken else text  # each outcome is a doc of its own
             else:
                 doc = self.nlp.make_doc(text)
         except Exception:
             doc, is_whole = empty_doc(self.nlp), False
-        self.held[id(doc)] = ends_batch
-        self.taken.append(_Taken(text, doc, ends_batch, is_whole))
-        return True
+        self.taken[id(doc)] = _Taken(text, doc, ends_batch, is_whole)
+        return doc
 
     def next_of(self, scored: Iterator[Doc]) -> Doc | None:
         """The pipeline's next doc, or None if it gives no more."""
         try:
             with self.handler():
                 for doc in scored:
-                    if id(doc) in self.held:
+                    if id(doc) in self.taken:
                         return doc
                     self.gave_up = True  # a component gives other docs than it gets
         except Warning:  # a filter makes it an error, and no text is at fault
@@ -106,8 +103,7 @@ class _Source:
 
     def pop(self) -> _Taken:
         """The first of the texts without an outcome. It gets one now."""
-        one = self.taken.popleft()
-        del self.held[id(one.doc)]
+        one = self.taken.pop(next(iter(self.taken)))
         self.done += 1
         is_last = self.at_end and not self.taken
         return one._replace(ends_batch=one.ends_batch or is_last)

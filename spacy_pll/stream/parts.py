@@ -129,15 +129,14 @@ class ResumableOutput:
         if not started:
             self._empty()
             write_json(path, self.manifest)
-        chain = []
+        others = list[Path]()
         for part, match in self._found():
             if int(match[1]) == self.done and fingerprints.get(int(match[2])) == match[3]:
-                chain.append(part)
                 self.done, self.fingerprint, self.seconds = int(match[2]), match[3], self.seconds + int(match[4])
-        kept = set(chain)
-        for part, _ in reversed(self._found()):
-            if part not in kept:
-                part.unlink()
+            else:
+                others.append(part)
+        for part in reversed(others):
+            part.unlink()
         return self.done
 
     def _lock(self) -> None:

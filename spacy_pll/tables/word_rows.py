@@ -92,9 +92,12 @@ def score_words(
     )
     found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
 
+    def in_base(nats: float | None) -> float | None:
+        return nats if nats is None or base is None else nats / math.log(base)
+
     def read(_: int, doc: Doc) -> list[dict[str, Any]]:
-        in_base = {name: base if name != own else None for name, own in columns.items()}
-        return [{name: _in_base(row[own], in_base[name]) for name, own in columns.items()} for row in table_of.of(doc)]
+        rows, named = table_of.of(doc), columns.items()
+        return [{name: row[own] if name == own else in_base(row[own]) for name, own in named} for row in rows]
 
     with closing(read_each(nlp, docs, read, work, kept, n=len(texts))) as of_texts:
         for members, of_words in zip(texts, of_texts, strict=True):
@@ -122,10 +125,6 @@ def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]
 def surprisal_in(base: float | None) -> str:
     """The column of surprisal."""
     return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
-
-
-def _in_base(nats: Any, base: float | None) -> Any:
-    return nats if nats is None or base is None else nats / math.log(base)
 
 
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:
