@@ -73,13 +73,10 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "per_piece": {"help": "Compare the mean scores per wordpiece instead of the sums."},
     "batch_size": {
-        "help": "Texts per batch. Masked contexts that occur several times in a batch are computed once.",
         **{"min": 1, "max": 1_000_000},
+        "help": "Texts per batch. Masked contexts that occur several times in a batch are computed once.",
     },
-    "n_process": {
-        "help": "Number of worker processes, on a CPU. -1 for one per core.",
-        "callback": _check_processes,
-    },
+    "n_process": {"callback": _check_processes, "help": "Number of worker processes, on a CPU. -1 for one per core."},
     "plot": {"help": f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."},
     "output": {"param_decls": ["--output", "-o"], "help": "Also write the results to FILE.json."},
     "resume": {"help": "Continue an interrupted run: what was scored is kept beside the output."},
@@ -143,11 +140,11 @@ def pipeline_options(*, without: Collection[str] = (), sample: bool = False) -> 
     sample (bool): Whether it has those for a part of the words.
     """
     names = [name for name in SETTINGS if name not in without and (sample or name not in ("sample_words", "seed"))]
-    return options_from("settings", (PipelineSettings, ScoringSettings), *names, make=_make_settings)
 
+    def make(**values: Any) -> PipelineSettings:
+        return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
 
-def _make_settings(**values: Any) -> PipelineSettings:
-    return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
+    return options_from("settings", (PipelineSettings, ScoringSettings), *names, make=make)
 
 
 def options_from(

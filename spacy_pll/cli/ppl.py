@@ -11,7 +11,6 @@ from warnings import catch_warnings, simplefilter
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 from wasabi import table
 
 from ..component import get_scorer
@@ -77,6 +76,7 @@ def ppl_cli(
     kept = KeptScores(None if is_stream else output, resume, force, (output,))
     nlp = make_pipeline(settings)
     bound["seed"] = get_scorer(nlp).settings.seed
+    source = {"path": path, "column": column, "vocab": nlp.vocab, **how}
     about = {"path": path, **describe_scorer(nlp, settings)}
     run = {"batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
     with catch_warnings():
@@ -85,15 +85,13 @@ def ppl_cli(
     kept.about = {**about, "run": run, "files": files}
     with kept.until_done():
         if windows is not None:
-            rows = _windows(nlp, path, column, how, windows, by, output, kept=kept, **work)
+            rows = _windows(nlp, source, windows, by, output, kept, **work)
             say(windows_table(rows, by or "doc"))
             save(output, write_table, rows)
             return
-        texts: Iterable[str | Doc] = read_texts(path, column, nlp.vocab, **how)
-        if not is_stream:
-            if not output:  # or else they are read once more to know them
-                check_records(path, column, nlp.vocab, **how)
-            texts = _Texts(path, column, nlp.vocab, how)
+        if not is_stream and not output:  # or else they are read once more to know them
+            check_records(**source)
+        texts: Iterable[str | Doc] = read_texts(**source) if is_stream else _Texts(source)
         result = perplexity(nlp, texts, kept=kept, **work, **bound)
         if not result.pieces:
             kept.discard()
@@ -107,28 +105,17 @@ def ppl_cli(
 class _Texts(Iterable[str | Doc]):
     """The texts of files, which are read each time."""
 
-    path: str
-    column: str
-    vocab: Vocab
-    how: dict[str, Any]
+    source: dict[str, Any]
 
     def __iter__(self) -> Iterator[str | Doc]:
-        return read_texts(self.path, self.column, self.vocab, **self.how)
+        return read_texts(**self.source)
 
 
 def _windows(
-    nlp: Language,
-    path: str,
-    column: str,
-    how: dict[str, Any],
-    n_words: int,
-    by: str | None,
-    output: Path | None,
-    kept: KeptScores,
-    **work: Any,
+    nlp: Language, source: dict[str, Any], n: int, by: str | None, output: Path | None, kept: KeptScores, **work: Any
 ) -> list[dict[str, Any]]:
-    """A row for each window."""
-    every = list(enumerate(read_records(path, column, nlp.vocab, **how)))
+    """A row for each window of n words."""
+    every = list(enumerate(read_records(**source)))
     records = [(number, one) for number, one in every if not one.problem]
     warn_of_missing(len(every) - len(records), len(every), "They are left out")
     for _, record in records:
@@ -136,7 +123,7 @@ def _windows(
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
     check_parquet(output, [one.fields for _, one in records])
-    found = window_perplexities(nlp, [str(one.text) for _, one in records], n_words, kept=kept, **work)
+    found = window_perplexities(nlp, [str(one.text) for _, one in records], n, kept=kept, **work)
     rows: list[dict[str, Any]] = [
         Nested({"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value})
         for (number, record), of_text in zip(records, found)
@@ -144,7 +131,7 @@ def _windows(
     ]
     if not rows:
         kept.discard()
-        raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
+        raise InputError(f"Nothing was scored. No text in {source['path']!r} has a word.")
     return rows
 
 

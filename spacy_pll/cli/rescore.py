@@ -9,19 +9,8 @@ import typer
 
 from ..corpus.records import FileOptions
 from ..errors import InputError
+from ..evaluation import rescoring
 from ..evaluation.readers import FORMAT, NBest, read_nbest
-from ..evaluation.rescoring import (
-    ADDED,
-    best_weights,
-    errors_at,
-    is_silence_last,
-    keeps_order,
-    rescored_rows,
-    score_hypotheses,
-    with_pll,
-    with_reference,
-    word_error_rate,
-)
 from ..files import to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores, digest_of
@@ -110,9 +99,9 @@ def rescore_cli(
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
     check_outputs(force, resume, output, (output, (".jsonl",)))
-    lists = read_nbest(path, ADDED if output else (), encoding, **reading)
+    lists = read_nbest(path, rescoring.ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
-    if dev and not with_reference(dev_lists):
+    if dev and not rescoring.with_reference(dev_lists):
         raise InputError(f"No list in {dev!r} has one reference, so no weight can be tuned on it.")
     of_dev = {repr(nbest.row) for nbest in dev_lists}
     if tuned := sum(repr(nbest.row) in of_dev for nbest in lists):
@@ -121,10 +110,11 @@ def rescore_cli(
             "measured on. Give other lists as `dev`.",
             stacklevel=1,
         )
-    missing, has_references = f"No list in {path!r} has one reference.\n", bool(with_reference([*lists, *dev_lists]))
+    missing = f"No list in {path!r} has one reference.\n"
+    has_references = bool(rescoring.with_reference([*lists, *dev_lists]))
     if has_references:
         try:
-            word_error_rate(["a"], ["a"])  # fails here without the extra, before anything is scored
+            rescoring.word_error_rate(["a"], ["a"])  # fails here without the extra, before anything is scored
         except ImportError as error:  # needed to tune, not to rank
             if dev:
                 raise
@@ -133,29 +123,30 @@ def rescore_cli(
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
     of_weights |= {"costs": reading["costs"]}
-    rows = digest_of(nbest.row for nbest in (*dev_lists, *lists))
-    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, "lists": rows}
+    read = digest_of(nbest.row for nbest in (*dev_lists, *lists))
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, "lists": read}
     with kept.until_done():
-        scores = score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
-        lists, dev_lists = (with_pll(some, scores, per_piece) for some in (lists, dev_lists))
+        scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
+        lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
-            weight, word_weight = tuned_weights(dev, with_reference(dev_lists), grids)
+            weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids)
         assert weight is not None  # without --dev it was given
         n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
         say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown_weights(weight, word_weight)}.")
-        if same := sum(keeps_order(nbest, weight) for nbest in lists):
+        if same := sum(rescoring.keeps_order(nbest, weight) for nbest in lists):
             say(f"{same} in the order of the first pass, whose best hypothesis has no wordpiece, and so no PLL.")
-        if silent := sum(is_silence_last(nbest, weight) for nbest in lists):
+        if silent := sum(rescoring.is_silence_last(nbest, weight) for nbest in lists):
             say(f"{silent} with an empty hypothesis last, since it has no PLL, though the reference is empty, too.")
-        evaluated = with_reference(lists) if has_references else []
+        evaluated = rescoring.with_reference(lists) if has_references else []
         say(error_table(evaluated, weight, word_weight) if evaluated else missing)
-        save(output, write_text, (to_json(row) + "\n" for row in rescored_rows(lists, scores, weight, word_weight)))
+        rows = rescoring.rescored_rows(lists, scores, weight, word_weight)
+        save(output, write_text, (to_json(row) + "\n" for row in rows))
 
 
 def tuned_weights(dev: str, lists: list[NBest], grids: list[list[float]]) -> tuple[float, float]:
     """The best weights of the grids for some lists. It prints them, and what they bring."""
-    weight, word_weight = best_weights(lists, *grids)
-    before, value = (errors_at(lists, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
+    weight, word_weight = rescoring.best_weights(lists, *grids)
+    before, value = (rescoring.errors_at(lists, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
     say(f"Tuned on {dev}: WER {value:.2f} with {shown_weights(weight, word_weight)}, {before:.2f} without the PLL.")
     for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
         if found == grid[-1] > grid[0]:
@@ -169,7 +160,7 @@ def shown_weights(weight: float, word_weight: float) -> str:
 
 def error_table(lists: list[NBest], *weights: float) -> str:
     """The word error rate before and after, and the kinds of errors."""
-    columns = {"first pass": errors_at(lists, 0.0), "rescored": errors_at(lists, *weights)}
+    columns = {"first pass": rescoring.errors_at(lists, 0.0), "rescored": rescoring.errors_at(lists, *weights)}
     words = [figures.pop("words") for figures in columns.values()][0]
     rows: Table = [("", *columns)]
     for name in columns["rescored"]:

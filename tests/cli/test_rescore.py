@@ -89,7 +89,7 @@ def test_several_references_are_kept_and_not_measured(tmp_path, model):
 
 
 def test_equal_hypotheses_are_scored_once(tmp_path, model, monkeypatch):
-    import spacy_pll.cli.rescore as command
+    import spacy_pll.evaluation.rescoring as command
 
     seen = {}
     score_hypotheses = command.score_hypotheses
