@@ -56,17 +56,13 @@ class KeptScores:
     """
 
     def __init__(
-        self,
-        output: Path | None = None,
-        resume: bool = False,
-        force: bool = False,
-        outputs: Sequence[Path | None] = (),
+        self, output: Path | None = None, resume: bool = False, force: bool = False, outputs: Sequence[Path | None] = ()
     ):
         self._parts = ResumableOutput(output, resume, force) if output else None
         self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
         self.about: dict[str, Any] = {}  # what the results depend on, besides the things
         self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
-        self._n, self._unit = 0, ""
+        self._unit = ""  # what the things are called, once the run has begun
         self._digests = bytearray()  # of the first so many things, 8 bytes each
         self.found: list[Any] = []  # by earlier runs, of the first things
         self._of_batch, self._waiting = list[str](), list[str]()  # lines of a batch that goes on; of the next part
@@ -84,13 +80,14 @@ class KeptScores:
             with catch_warnings():
                 simplefilter("ignore")  # which come when the things are read to be scored
                 self._digests = bytearray(b"".join(map(bytes.fromhex, digests(items))))
-            self._n, self._unit = len(self._digests) // 8, unit
-            ends = {n: self._digest(n) for n in self._parts.ends() if n <= self._n}
-            manifest = {"input": {unit: self._n, "digest": self._digest(self._n)}, **self.about}
+            total = len(self._digests) // 8
+            ends = {n: self._digest(n) for n in self._parts.ends() if n <= total}
+            manifest = {"input": {unit: total, "digest": self._digest(total)}, **self.about}
             manifest |= {OUTPUTS: {"files": self._outputs, **self.about_outputs}} if self._outputs else {}
             if self._parts.begin(manifest, ends) is None:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
             self.found = list(map(json.loads, self._parts.read().splitlines()))
+            self._unit = unit
 
     def _digest(self, n: int) -> str:
         return self._digests[8 * n - 8 : 8 * n].hex() if n else ""
@@ -112,12 +109,10 @@ class KeptScores:
         try:
             with frozen_objects():
                 yield
-        except RunComplete:
-            raise
         except BaseException:
-            if not self._parts or not self._unit:  # it has not begun
+            if not self._parts or not self._unit:
                 raise
-            with self._parts.kept(self._n, self._unit):
+            with self._parts.kept(len(self._digests) // 8, self._unit):
                 self._write(self._parts)
                 raise
         if self._parts and self._outputs:

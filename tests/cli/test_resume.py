@@ -221,6 +221,17 @@ def test_a_full_disk_is_said_and_what_is_kept_stays_right(call, monkeypatch):
     assert Path("i.csv").read_bytes() == expected
 
 
+def test_of_a_run_that_is_refused_nothing_is_said_to_be_kept(call, monkeypatch):
+    """It was said of none of its texts, with advice that would be refused again."""
+    monkeypatch.setattr(known, "SECONDS_PER_PART", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(known.KeptScores, "discard", lambda self: None)
+        patch.setattr(parts.ResumableOutput, "finish", lambda self: None)
+        call("pairs", {"--items": "i.csv"}, "--batch-size", "1")
+    error = call("pairs", {"--items": "i.csv"}, "--batch-size", "2", "--resume", fails=True).unwrapped_stderr
+    assert "batch_size: it was 1, and is now 2" in error and "are kept" not in error and error.endswith("--force.")
+
+
 STOPPED = [
     *((command, []) for command in ("pairs", "choices", "suite", "ppl", "words", "rescore")),
     ("ppl", ["--windows", "2"]),
