@@ -5,9 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..corpus.readers import list_files, read_texts
 from ..corpus.records import STANDARD_STREAM
@@ -75,13 +73,10 @@ comparison_options = options_from("compare", _compare, make=partial(partial, _co
 
 
 @comparison_options
-def agree_cli(
-    scorers: Annotated[
-        list[str],
-        typer.Argument(metavar="SCORER_A SCORER_B", help=f"{SCORER} The settings are: {', '.join([*SETTINGS][1:])}."),
-    ],
-    compare: Callable[..., None],
-) -> None:
+@described(
+    scorers={"metavar": "SCORER_A SCORER_B", "help": f"{SCORER} The settings are: {', '.join([*SETTINGS][1:])}."}
+)
+def agree_cli(scorers: list[str], compare: Callable[..., None]) -> None:
     """Compare the scores of two scorers on the same texts.
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results

@@ -41,7 +41,8 @@ def choices_cli(
     predictions (Optional[Path]): Also write what the first scorer chose to FILE.json, as BabyLM's evaluation pipeline
         does.
     """
-    evaluation.check_outputs(predictions)
-    suite = ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
-    about = {"path": path, "reading": columns["reading"], **sharing}
-    evaluation.measure(suite, settings, about, predictions)
+
+    def read() -> ChoiceSuite:
+        return ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
+
+    evaluation.measure(read, settings, {"path": path, "reading": columns["reading"], **sharing}, predictions)

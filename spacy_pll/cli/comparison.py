@@ -68,11 +68,6 @@ class Evaluation:
     batch_size: int = BATCH_SIZE
     n_process: int = 1
 
-    def check_outputs(self, predictions: Path | None = None) -> None:
-        """RAISES (ValueError): A file cannot be written."""
-        files = (self.output, (".json", ".csv")), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
-        check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
-
     def _chosen(self, suite: Suite) -> Suite:
         """The items to use. RAISES (InputError): One has no column to group by, or options are of no use here."""
         if isinstance(suite, ChoiceSuite):
@@ -88,15 +83,22 @@ class Evaluation:
         return suite
 
     def measure(
-        self, suite: Suite, settings: PipelineSettings, about: dict[str, Any], predictions: Path | None = None
+        self,
+        read: Callable[[], Suite],
+        settings: PipelineSettings,
+        about: dict[str, Any],
+        predictions: Path | None = None,
     ) -> None:
         """Score the texts of a suite, print what it measures, and write what is asked for.
 
+        read (Callable[[], Suite]): Reads it.
         about (Dict[str, Any]): What was read, for the file of results.
         predictions (Optional[Path]): The file of predictions to write, too.
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
-        suite = self._chosen(suite)
+        files = (self.output, (".json", ".csv")), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
+        check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
+        suite = self._chosen(read())
         suite.check(self.per_piece)
         outputs = self.output, self.items, self.plot, predictions
         kept = KeptScores(self.output or self.items, self.resume, self.force, outputs)
@@ -171,10 +173,7 @@ def _flat(group: Any, **row: Any) -> dict[str, Any]:
 
 
 evaluation_options = options_from(
-    "evaluation",
-    Evaluation,
-    make=Evaluation,
-    scorers={"param_decls": ["--scorer"], "metavar": None, "callback": None},
+    "evaluation", Evaluation, make=Evaluation, scorers={"param_decls": ["--scorer"], "metavar": None, "callback": None}
 )
 
 

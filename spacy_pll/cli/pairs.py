@@ -15,12 +15,7 @@ from .options import COLUMN_AND_VALUE, OF_TOKENS, described, file_options, optio
 @options_from("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
 @described()
 def pairs_cli(
-    path: str,
-    settings: PipelineSettings,
-    columns: dict[str, Any],
-    *,
-    how: dict[str, Any],
-    evaluation: Evaluation,
+    path: str, settings: PipelineSettings, columns: dict[str, Any], *, how: dict[str, Any], evaluation: Evaluation
 ) -> None:
     """Measure the accuracy on minimal pairs.
 
@@ -32,5 +27,4 @@ def pairs_cli(
 
     path (str): A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files.
     """
-    evaluation.check_outputs()
-    evaluation.measure(PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})
+    evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})

@@ -42,7 +42,7 @@ FOR_WORDS = "For --table words. "
     },
     normalise={
         "help": "Also write normalised scores, for texts of different lengths; not with other tables or .spacy output. "
-        f"Names, separated by commas: {', '.join(NORMALISATIONS)}.",
+        f"Names, separated by commas: {', '.join(NORMALISATIONS)}."
     },
     unigrams={
         "help": f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "

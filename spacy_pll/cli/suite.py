@@ -36,8 +36,7 @@ def suite_cli(
         sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader of
         another package.
     """
-    evaluation.check_outputs()
     # A reader need not take what is not given.
     how = {name: value for name, value in how.items() if value != getattr(FileOptions(), name)}
     how |= {name: value for name, value in acceptability.items() if value is not None}
-    evaluation.measure(read_suite(path, reader, **how), settings, {"path": path, "reader": reader, **how})
+    evaluation.measure(lambda: read_suite(path, reader, **how), settings, {"path": path, "reader": reader, **how})
