@@ -23,7 +23,7 @@ from ..files import write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
 from ..settings import BATCH_SIZE, at_least
-from ..stream.known import KeptScores, digest_of
+from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import options_from
@@ -97,11 +97,9 @@ class Evaluation:
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
         files = (self.output, (".json", ".csv")), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
-        check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
+        kept = check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
         suite = self._chosen(read())
         suite.check(self.per_piece)
-        outputs = self.output, self.items, self.plot, predictions
-        kept = KeptScores(self.output or self.items, self.resume, self.force, outputs)
         loaded = load_scorers(self.scorers, self.revisions, settings, lambda scorer: check_suite(scorer, suite))
         if self.items:
             one_alone = len(loaded) == 1

@@ -69,11 +69,11 @@ def ppl_cli(
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
-    check_outputs(force, resume, output, (output, (".json",) if windows is None else TABLES))
     is_stream = path == STANDARD_STREAM
     if resume and is_stream:
         raise InputError("--resume needs an INPUT that can be read again, not -.")
-    kept = KeptScores(None if is_stream else output, resume, force, (output,))
+    endings = (".json",) if windows is None else TABLES
+    kept = check_outputs(force, resume, None if is_stream else output, (output, endings))
     nlp = make_pipeline(settings)
     bound["seed"] = get_scorer(nlp).settings.seed
     source = {"path": path, "column": column, "vocab": nlp.vocab, **how}

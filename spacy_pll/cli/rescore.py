@@ -13,7 +13,7 @@ from ..evaluation import rescoring
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..files import to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..stream.known import KeptScores, digest_of
+from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import OF_TOKENS, described, options_from, pipeline_options, work_options
@@ -98,7 +98,7 @@ def rescore_cli(
     grids = [parse_grid(grid_), parse_grid(word_grid)]
     if len(grids[0]) * len(grids[1]) > MAX_WEIGHTS:
         raise typer.BadParameter(f"--grid and --word-grid have more than {MAX_WEIGHTS:,} combinations.")
-    check_outputs(force, resume, output, (output, (".jsonl",)))
+    kept = check_outputs(force, resume, output, (output, (".jsonl",)))
     lists = read_nbest(path, rescoring.ADDED if output else (), encoding, **reading)
     dev_lists = read_nbest(dev, (), encoding, **{**reading, "references": dev_references}) if dev else []
     if dev and not rescoring.with_reference(dev_lists):
@@ -119,7 +119,6 @@ def rescore_cli(
             if dev:
                 raise
             has_references, missing = False, str(error)
-    kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
     of_weights |= {"costs": reading["costs"]}

@@ -9,7 +9,6 @@ from ..corpus.formats import write_table
 from ..evaluation.items import levels
 from ..evaluation.slots import read_slots, slot_measures
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..stream.known import KeptScores
 from ..tables.rows import check_columns
 from .comparison import Evaluation, figure_table
 from .options import OF_TOKENS, described, file_options, options_from, parse_numbers, pipeline_options
@@ -52,7 +51,7 @@ def slots_cli(
     output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
     hits (Sequence[str]): With --gold: of how many of the best. [default: 5,10]
     """
-    check_outputs(force, resume, output, (output, TABLES))
+    kept = check_outputs(force, resume, output, (output, TABLES))
     by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
@@ -68,7 +67,6 @@ def slots_cli(
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
     check_parquet(output, [slot.fields for slot in texts])
-    kept = KeptScores(output, resume, force, (output,))
     nlp = make_pipeline(settings)
     kept.about, kept.about_outputs = {**describe_scorer(nlp, settings), "run": asking}, {"hits": at, "by": by}
     with kept.until_done():

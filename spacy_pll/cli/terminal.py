@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ..corpus.records import PARQUET, STANDARD_STREAM
 from ..errors import InputError
 from ..files import atomic_write, check_apart, check_output, outputs_of
+from ..stream.known import KeptScores
 from ..visualize.plots import new_figure
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -91,13 +92,13 @@ def check_outputs(
     first: Path | None,
     *outputs: tuple[Path | None, tuple[str, ...]],
     beside: str = "--output",
-) -> None:
+) -> KeptScores:
     """Check the files that a command is to write, which would else be found when all is scored. With --force any may be
-    replaced, and if a run goes on, those that the earlier run writes.
+    replaced, and if a run goes on, those that the earlier run writes. RETURNS (KeptScores): Keeps scores until then.
 
     first (Optional[Path]): The file beside which scores are kept. beside (str): The options that name it.
     outputs (Tuple[Optional[Path], Tuple[str, ...]]): Files, and how their names may end.
-    RAISES (ImportError, OSError, ValueError): One cannot be written; or there is nothing to go on with.
+    RAISES (ImportError, OSError, ValueError): One cannot be written, or something would be lost.
     """
     if resume and not first:
         raise InputError(f"--resume goes on with what is kept beside {beside}. Give the one of before.")
@@ -107,6 +108,7 @@ def check_outputs(
         if file and endings is PICTURES:
             new_figure(1, 1)
         check_parquet(file, [])
+    return KeptScores(first, resume, force, [file for file, _ in outputs])
 
 
 def check_parquet(file: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:

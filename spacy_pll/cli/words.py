@@ -11,7 +11,6 @@ from ..errors import InputError
 from ..evaluation.word_means import WordGroups
 from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..stream.known import KeptScores
 from ..tables.word_rows import score_words, surprisal_in, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
@@ -50,7 +49,7 @@ def words_cli(
         printed.
     item (Sequence[str]): With --means: columns that say which item a word belongs to. [default: each text is one]
     """
-    check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
+    kept = check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     if not means and (item or plot):
         raise InputError("--item and --plot are about means. Name their columns with --means.")
     if not Path(path).is_file():
@@ -60,7 +59,6 @@ def words_cli(
     check_parquet(output, rows)
     texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
     groups = WordGroups(rows, texts, means, item) if means else None
-    kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
     source = {"rows": len(rows), "texts": len(texts), "digest": file_digest(Path(path))}
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency

@@ -13,7 +13,7 @@ from ..errors import PLLError
 from ..evaluation.intervals import Estimate
 from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..stream.known import KeptScores, digest_of
+from ..stream.known import digest_of
 from ..visualize.text import text_table
 from .assays import GROUPED_BY, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
 from .readers import read_fasta, read_sequences, read_variants
@@ -103,7 +103,7 @@ def variants_cli(
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
-    check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
+    kept = check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     items = None if path is None else read_variants(path, **reading, **how)
     check_parquet(output, [one.fields for one in items or ()])
     # What can be wrong is said before anything is scored.
@@ -111,7 +111,6 @@ def variants_cli(
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
         raise ValueError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
-    kept = KeptScores(output, resume, force, (output, plot))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
     kept.about_outputs = {"variants": digest_of((one.mutant, one.fields) for one in items or ())}
