@@ -133,6 +133,15 @@ def data_folder(name: str) -> Path:
     return DATA / name
 
 
+def score_placed(nlp, places, work=()):
+    """The docs of texts in their places, scored: what evaluations read scores from."""
+    from spacy_pll.stream.contexts import placed
+    from spacy_pll.stream.workers import Work, score_docs
+
+    nlp, docs = placed(nlp, places)
+    return score_docs(nlp, docs, *Work(*work))
+
+
 def write_jsonl(path: Path, *rows) -> Path:
     """Write JSON lines, into a folder that may not be there yet. RETURNS: The path."""
     path.parent.mkdir(exist_ok=True)

@@ -4,8 +4,7 @@ A wordpiece belongs to the text if its first visible character lies there. One t
 an error, unless it is to be given to the side where it begins.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,12 +19,10 @@ from ..errors import InputError, PLLError
 from ..language_model.protocol import Loaded
 from ..pipelines import make_pipeline
 from ..prediction import batches_of
-from ..progress import number_of
 from ..scoring.wordpieces import Encoded, trim
 from ..span_getters import TEXT_SPAN, get_sent_spans
 from ..texts import lone_surrogate, plain_text
 from ..user_warnings import warn_user
-from .workers import AS_USUAL, Work, score_docs
 
 T = TypeVar("T")
 PLACES_AT_ONCE = 1000
@@ -182,8 +179,12 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
 def placed(
     nlp: Language, places: Iterable[Placed], component: str | None = None, **settings: Any
 ) -> tuple[Language, Iterator[Doc]]:
-    """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken.
+    """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken. In each, the
+    text is `doc.spans["pll_text"]`, and only the tokens in it get scores.
 
+    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
+    places (Iterable[Tuple[Union[str, Doc], str, str]]): Texts, with what stands before and after each. Similar ones
+        should be neighbours: masked contexts that are equal within a batch run once.
     settings (Any): Other settings of the component.
     """
     get_scorer(nlp, component).settings.check_whole("here, whole texts are compared")
@@ -191,19 +192,3 @@ def placed(
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
     nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN, **settings)
     return nlp, (place(nlp, *one) for one in places)
-
-
-def score_placed(
-    nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, component: str | None = None
-) -> Generator[Doc, None, None]:
-    """Score each text in its place. The docs are made one after the other, as they are scored.
-
-    nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
-    places (Iterable[Tuple[Union[str, Doc], str, str]]): Texts, with what stands before and after each. Similar ones
-        should be neighbours: masked contexts that are equal within a batch run once.
-    YIELDS (Doc): The text is `doc.spans["pll_text"]`. Of the tokens, only those in it have scores.
-    RAISES (ValueError): A text cannot be scored.
-    """
-    nlp, docs = placed(nlp, places, component)
-    with closing(score_docs(nlp, docs, *work, total=number_of(places))) as scored:
-        yield from scored

@@ -180,7 +180,7 @@ def score_distinct(
 ) -> Generator[tuple[Placed, list[TextSums]], None, None]:
     """Score distinct texts in their places: the model reads what stands before and after each, and the text is scored.
 
-    nlp, work, component: See `score_placed`.
+    nlp, component: See `placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
         a part begins and ends in the text, in characters. None: the whole text. Empty: those of each wordpiece.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
@@ -234,7 +234,7 @@ def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
-    """The scores of a doc that `score_placed` gave."""
+    """The scores of a doc that `placed` made, once it is scored."""
     (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)
     if pieces is None and any(not token.is_space for token in text):
         raise ValueError(

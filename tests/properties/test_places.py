@@ -16,10 +16,10 @@ from hypothesis import given
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
 from spacy_pll.span_getters import TEXT_SPAN
-from spacy_pll.stream.contexts import place, score_placed
+from spacy_pll.stream.contexts import place
 
 from .. import reference
-from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer, odd_text
+from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer, odd_text, score_placed
 
 TOKENIZERS = [*TINY_TOKENIZERS, *REAL_TOKENIZERS]
 WORD_METRICS = ["word_l2r", "original", "whole_word", "word_r2l", "word_any_order"]

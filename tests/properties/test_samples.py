@@ -14,10 +14,9 @@ from spacy.training import Example
 
 import spacy_pll
 from spacy_pll.component import get_scorer
-from spacy_pll.stream.contexts import score_placed
 
 from .. import reference
-from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, score_placed, scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::spacy_pll.user_warnings.TextWarning")
 LONG = " ".join([PARAGRAPH] * 3)  # of more pieces than the models read at once

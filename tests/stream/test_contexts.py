@@ -13,12 +13,12 @@ from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
 from spacy_pll.span_getters import TEXT_SPAN
-from spacy_pll.stream.contexts import check_places, place, score_placed, separated
+from spacy_pll.stream.contexts import check_places, place, separated
 from spacy_pll.stream.workers import Work
 
 from .. import reference
 from ..cli.conftest import run
-from ..conftest import write_jsonl
+from ..conftest import score_placed, write_jsonl
 
 PLACES = [
     ("the souvenir", "The traveler lost ", ", and she left."),

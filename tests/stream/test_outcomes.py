@@ -7,10 +7,11 @@ from spacy.tokens import Doc
 
 from spacy_pll.analysis.any_order import draws_of, score_draws
 from spacy_pll.prediction import Predictor
-from spacy_pll.stream.contexts import score_placed
 from spacy_pll.stream.outcomes import TextError
 from spacy_pll.stream.outcomes import score_each as score_batches
 from spacy_pll.stream.workers import score_docs
+
+from ..conftest import score_placed
 
 
 def score_each(nlp, texts):
