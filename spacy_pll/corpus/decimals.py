@@ -1,6 +1,7 @@
 """Numbers with a decimal comma, as in tables of many countries. Scores beside such numbers are written so, too."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,21 +22,19 @@ def with_decimal_comma(cell: str) -> str:
 
 @dataclass
 class Decimals:
-    """Which columns have numbers with a comma, or with a point, and which have something else than numbers."""
+    """Which columns have numbers with a comma, or with a point, or something else than numbers."""
 
-    commas: set[str] = field(default_factory=set)
-    points: set[str] = field(default_factory=set)
-    others: set[str] = field(default_factory=set)
+    kinds: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # of the cells of each column
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Note the cells of a row. Missing ones say nothing."""
         for name, cell in row.items():
             if isinstance(cell, DecimalComma):
-                self.commas.add(name)
+                self.kinds[name].add("comma")
             elif isinstance(cell, str) and not hasattr(cell, "is_missing") and not UNCLEAR.fullmatch(cell):
-                (self.points if POINT.fullmatch(cell) else self.others).add(name)
+                self.kinds[name].add("point" if POINT.fullmatch(cell) else "other")
 
     @property
     def are_commas(self) -> bool:
         """Whether some columns are numbers with a comma, and none are numbers with a point."""
-        return bool(self.commas - self.points - self.others) and not self.points - self.commas - self.others
+        return {"comma"} in self.kinds.values() and {"point"} not in self.kinds.values()

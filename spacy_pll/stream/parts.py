@@ -24,13 +24,6 @@ from ..compression import format_of, through_compression
 from ..errors import ResumeError
 from ..files import MANIFEST, OUTPUTS, atomic_write, write_json
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: two runs that write the same output are not detected
-    CAN_LOCK = False
-else:
-    CAN_LOCK = True
-
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
 # second, the fingerprint of all that was read until then (`corpus.inputs.Input.records`), and how many seconds it took.
@@ -143,7 +136,9 @@ class ResumableOutput:
         """Until all parts are joined or this process ends, for whatever reason. Worker processes do not inherit it."""
         self.lock = open(self.folder / LOCK, "a+", encoding="utf8")
         try:
-            if CAN_LOCK:
+            with suppress(ImportError):  # not a POSIX system: two runs that write the same output are not detected
+                import fcntl
+
                 fcntl.lockf(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             self.lock.seek(0)
