@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from difflib import SequenceMatcher
 from typing import Any
 
 from spacy.tokens import Doc
@@ -24,6 +25,7 @@ from .words import WordRows, WordTable
 
 PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
 SURPRISAL = "surprisal"
+LONGEST_ITEM = 100  # words of a text of which there are versions
 LONG_ENOUGH = 6  # words of a text in which other numbers than their places seldom differ, and are close
 INDEX = ("", "index", "Unnamed: 0")  # columns in which data frames number all rows, in the order that they had
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
@@ -154,7 +156,9 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
 def warn_of_joined_rows(
     rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], word: str, by: Sequence[str]
 ) -> None:
-    """Warn if the rows of a text are not neighbours, or are the same words several times, as of several readers."""
+    """Warn if the rows of a text are not neighbours, or are the same words several times, as of several readers, or
+    nearly the same, as of several conditions.
+    """
     place = {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
     apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if place[b] != place[a] + 1]
     if apart:
@@ -165,20 +169,38 @@ def warn_of_joined_rows(
             "sorted in another way?"
         )
         return
+
+    def warn(name: str, firsts: Sequence[int], what: str) -> None:
+        warn_user(
+            f"Rows {firsts[0] + 1} and {firsts[1] + 1} are read as one text, which has {what} words several times: "
+            f"once for each value in the column {name!r}. Is this column missing in `by`?"
+        )
+
+    votes, example = Counter[str](), dict[str, list[int]]()  # of texts, on whether they are versions of one
     for members in texts:
-        for name in rows[members[0][0]]:
-            parts = dict[str, list[str]]()
-            for i, text in members if name != word and name not in by else ():
-                parts.setdefault(str(rows[i].get(name)), []).append(text)
-            same = Counter(map(tuple, parts.values())).most_common(1)
-            if same and len(same[0][0]) > 2 and same[0][1] > max(1, len(parts) / 2):
-                first = members[0][0]
-                i = next(i for i, _ in members if str(rows[i].get(name)) != str(rows[first].get(name)))
-                warn_user(
-                    f"Rows {first + 1} and {i + 1} are read as one text, which has the same words several "
-                    f"times: once for each value in the column {name!r}. Is this column missing in `by`?"
-                )
+        for name in (name for name in rows[members[0][0]] if name not in (word, *by)):
+            parts = dict[str, list[tuple[int, str]]]()
+            for one in members:
+                parts.setdefault(str(rows[one[0]].get(name)), []).append(one)
+            firsts = [part[0][0] for part in parts.values()]
+            words = [tuple(text for _, text in part) for part in parts.values()]
+            same, times = Counter(words).most_common(1)[0]
+            if len(same) > 2 and times > max(1, len(parts) / 2):
+                warn(name, firsts, "the same")
                 return
+            if len(parts) > 1:
+                votes[name] += 1 if _are_versions(words) else -1
+                example.setdefault(name, firsts)
+    for name in [name for name in votes if votes[name] > 0][:1]:
+        warn(name, example[name], "nearly the same")
+
+
+def _are_versions(parts: Sequence[Sequence[str]]) -> bool:
+    """Whether most are like the one before, as the conditions of an item are."""
+    if min(map(len, parts)) < 3 or max(map(len, parts)) > LONGEST_ITEM:
+        return False
+    alike = [SequenceMatcher(None, a, b).ratio() > 0.6 for a, b in zip(parts, parts[1:])]
+    return sum(alike) > len(alike) / 2
 
 
 def warn_of_order(

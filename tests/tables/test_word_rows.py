@@ -202,6 +202,32 @@ def test_numbers_that_are_sorted_as_text_are_noticed(nlp):
         score_words(sorted(rows, key=lambda row: row["place"]), nlp)
 
 
+VERSIONS = ["The horse raced past fell.", "The horse that was raced past fell."]
+ITEMS = [
+    VERSIONS,
+    ["The boat floated down sank.", "The boat that was floated down sank."],
+    ["She left me.", "So he is."],
+]
+
+
+def test_conditions_that_are_read_as_one_text_are_noticed():
+    """Here, the third item has two texts that are no versions of one."""
+    rows = [
+        {"item": item, "cond": cond, "place": n, "word": word}
+        for item, versions in enumerate(ITEMS)
+        for cond, version in enumerate(versions)
+        for n, word in enumerate(version.split())
+    ]
+    assert not warned(rows, ["item", "cond"])
+    (said,) = warned(rows, ["item"])
+    assert said.startswith("Rows 1 and 6 are read as one text, which has nearly the same words several times: once for")
+    assert "each value in the column 'cond'. Is this column missing in `by`?" in said
+    # Sentences of a story, of which some are alike, or short.
+    story = [*VERSIONS, "It was not the one that I knew.", "He saw.", "He saw it."]
+    rows = [{"story": 1, "line": n, "word": word} for n, line in enumerate(story) for word in line.split()]
+    assert not warned(rows, ["story"]) and not warned(rows, [])
+
+
 def test_a_line_that_comes_again_is_no_reader():
     """Lines of a poem, of which one is there twice."""
     lines = ["Round and round", "the wheel goes", "Round and round", "all day long"]
