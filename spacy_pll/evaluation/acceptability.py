@@ -21,7 +21,7 @@ from ..tables.rows import check_columns
 from .accuracies import OVERALL
 from .intervals import Estimate, Z, percentiles, ranks
 from .items import Fields
-from .labels import is_good
+from .labels import JUDGMENT, check_judgments, is_good
 from .readers import check_distinct, of_folders, rows_of
 from .suites import Measure, PartScore, PartScores, Suite, compared
 
@@ -137,4 +137,7 @@ def read_acceptability(
         fields.append(Fields(place, {**of_file, **{k: v for k, v in row.items() if k not in (of_text, of_label)}}))
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
+    marked = {good: [bool(JUDGMENT.match(s)) for s, one in zip(sentences, labels) if one == good] for good in (0, 1)}
+    places = [one.place for one, is_one in zip(fields, labels) if not is_one]
+    check_judgments(marked[0] if not any(marked[1]) else [], places, "sentences that are not acceptable")
     return Acceptability(sentences, labels, threshold, fields)

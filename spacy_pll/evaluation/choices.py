@@ -22,6 +22,7 @@ from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .intervals import Estimate
 from .items import Choice, Item, Option, levels, smallest
+from .labels import JUDGMENT, check_judgments
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
 from .suites import Measure, PartScores, Suite, score_texts
@@ -338,6 +339,9 @@ class ChoiceSuite(Suite):
             raise InputError(problem, "Score them one after the other.")
         check_different(self.choices, self.unit)
         check_begun_alike(self.choices, self.unit)
+        marks = [[bool(JUDGMENT.match(option.text)) for option in choice.options] for choice in self.choices]
+        marked = [any(of_one) and not of_one[choice.right] for of_one, choice in zip(marks, self.choices)]
+        check_judgments(marked, [place_of(self.choices, i, self.unit) for i in range(len(marked))], self.unit)
 
     def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         found = self.results({"": scores}, {}, per_piece).accuracies()

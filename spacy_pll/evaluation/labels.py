@@ -20,7 +20,25 @@ KIND_NAMES: dict[LabelKind, str] = {
 # Labels, in small letters, that say of themselves what they mean.
 GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
 BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
+# What stands before a sentence that is not good, as linguists write it.
+JUDGMENT = re.compile(r"\s*[*?#%]+\s*\w")
 WHOLE = re.compile(r"(\d{1,9})(\.0*)?")
+
+
+def check_judgments(marked: Sequence[bool], places: Sequence[str], what: str) -> None:
+    """Warn if some of what is compared begins with an asterisk or the like, which the model would read.
+
+    marked (Sequence[bool]): Whether such a mark stands before what is not good, and not before what is.
+    places (Sequence[str]): Where each is from, for messages.
+    what (str): What they are called.
+    RAISES (InputError): It is so in all of them.
+    """
+    if n := sum(marked):
+        first = places[[*marked].index(True)]
+        problem = f"{first}: a mark such as * stands before what is not good alone, and the model reads it, as in"
+        if n == len(marked):
+            raise InputError(f"{problem} all {what}.", "Remove the marks.")
+        warn_user(f"{problem} {n:,} of {len(marked):,} {what}. If it is a judgment, remove it.")
 
 
 class FromZero(int):

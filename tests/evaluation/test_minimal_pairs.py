@@ -99,6 +99,18 @@ def test_white_space_before_one_sentence_alone_is_warned_of(make_nlp):
     assert plain[0] == odd[0] != both[0] and plain[1] != odd[1]
 
 
+@pytest.mark.parametrize("mark", ["*", "??", "# ", "*?", " *"])
+def test_judgments_before_sentences_are_no_part_of_them(make_nlp, mark):
+    nlp = make_nlp("bert")
+    pairs = [("The cats sleep.", mark.strip() + "The cats sleeps."), ("*Sigh*, she said.", "*Sigh*, she say.")]
+    with pytest.warns(UserWarning, match=r"^Pair 1: a mark such as \* stands before .* as in 1 of 2 pairs. If it is"):
+        minimal_pairs(nlp, pairs)
+    with pytest.raises(InputError, match="Pair 1: a mark .* as in all pairs. Remove the marks."):
+        minimal_pairs(
+            nlp, [(good, mark.lstrip() + bad) for good, bad in [("A cat.", "A cats."), ("He is.", "He are.")]]
+        )
+
+
 def test_pairs_of_texts_are_scored(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
     found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])
