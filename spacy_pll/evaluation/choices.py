@@ -3,6 +3,7 @@ option is right, how the scores correlate with the preferences of people. A mini
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_CURVES = 10
+SENTENCE_END = re.compile(r"""[.!?…。！？؟।]["'”’»)\]\s]*\Z""")
 
 
 def choices(
@@ -127,6 +129,16 @@ def check_different(items: Sequence[Choice], unit: str) -> None:
         f"{problem}, as in {len(equal):,} of {len(items):,} {unit}. These are ties whatever the model says. Correct "
         "them, or leave them out."
     )
+
+
+def check_ended_alike(items: Sequence[Choice], unit: str) -> None:
+    """Warn if a full stop stands behind some options of a choice alone. unit (str): What the choices are called."""
+    ended = ({bool(SENTENCE_END.search(one.text)) for one in choice.options if not one.after} for choice in items)
+    if odd := [i for i, kinds in enumerate(ended) if len(kinds) > 1]:
+        warn_user(
+            f"{place_of(items, odd[0], unit)}: a full stop or the like stands behind one option and not another, as in "
+            f"{len(odd):,} of {len(items):,} {unit}. If that is not what you want to compare, correct it."
+        )
 
 
 def check_begun_alike(items: Sequence[Choice], unit: str) -> None:
@@ -339,6 +351,7 @@ class ChoiceSuite(Suite):
             raise InputError(problem, "Score them one after the other.")
         check_different(self.choices, self.unit)
         check_begun_alike(self.choices, self.unit)
+        check_ended_alike(self.choices, self.unit)
         marks = [[bool(JUDGMENT.match(option.text)) for option in choice.options] for choice in self.choices]
         marked = [any(of_one) and not of_one[choice.right] for of_one, choice in zip(marks, self.choices)]
         check_judgments(marked, [place_of(self.choices, i, self.unit) for i in range(len(marked))], self.unit)

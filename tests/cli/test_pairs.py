@@ -266,7 +266,9 @@ def test_errors_are_messages(tmp_path, content, options, message):
 
 
 def test_a_sentence_without_a_wordpiece_has_no_score(tmp_path, model_folder):
-    path = write_jsonl(tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row(GOOD, "\u200b", "a", "b"))
+    path = write_jsonl(
+        tmp_path / "pairs.jsonl", blimp_row(GOOD, BAD, "a", "b"), blimp_row("The cats", "\u200b", "a", "b")
+    )
     result = run("pairs", path, "--model", model_folder("bert"), fails=True)
     assert r"The text '\u200b' has no wordpiece" in result.unwrapped_stderr
 

@@ -99,6 +99,19 @@ def test_white_space_before_one_sentence_alone_is_warned_of(make_nlp):
     assert plain[0] == odd[0] != both[0] and plain[1] != odd[1]
 
 
+def test_a_full_stop_behind_one_sentence_alone_is_warned_of(make_nlp):
+    nlp = make_nlp("bert")
+    alike = [
+        ("The cats", "The cat"),
+        ("The cats?", "The cat."),
+        ('She said "The cats."', "The cat!) "),
+        ("一。", "二！"),
+    ]
+    minimal_pairs(nlp, alike)
+    with pytest.warns(UserWarning, match="^Pair 5: a full stop or the like stands behind one .* in 1 of 5 pairs"):
+        minimal_pairs(nlp, [*alike, ("The cats sleep.", "The cat sleep")])
+
+
 @pytest.mark.parametrize("mark", ["*", "??", "# ", "*?", " *"])
 def test_judgments_before_sentences_are_no_part_of_them(make_nlp, mark):
     nlp = make_nlp("bert")
