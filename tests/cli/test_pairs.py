@@ -316,20 +316,6 @@ def test_without_arguments_it_says_how_it_is_used():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("real_english")
-def test_blimps_own_files(tmp_path):
-    """Five pairs of each of the 67 paradigms, with the built-in model; its card has the figure for a hundred."""
-    result = run("pairs", data_folder("data/blimp"), "--sample", "5", "-o", tmp_path / "blimp.json")
-    rows = results(tmp_path / "blimp.json")
-    overall = rows["word_l2r", "overall", ""]
-    assert overall["pairs"] == 335 and overall["accuracy"] >= 0.62
-    levels = [level for _, level, _ in rows]
-    assert (levels.count("linguistics_term"), levels.count("UID"), levels.count("macro")) == (13, 67, 0)
-    assert 0.03 < overall["high"] - overall["low"] < 0.12
-    assert "irregular_forms" in result.stdout
-
-
-@pytest.mark.slow
 def test_all_of_blimp_is_read():
     pairs = read_pairs(str(data_folder("data/blimp")))
     assert len(pairs) == 67_000

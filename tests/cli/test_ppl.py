@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from ..conftest import PARAGRAPH, SENTENCES, data_folder, write_jsonl
+from ..conftest import PARAGRAPH, SENTENCES, write_jsonl
 from .conftest import run
 
 TEXTS = [*SENTENCES[:3], "", " ", "The traveler 鯨."]
@@ -135,21 +135,6 @@ def test_errors_are_messages(tmp_path, model):
 
 def test_without_arguments_it_says_how_it_is_used():
     assert "Usage: " in run("ppl", code=2).output
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("real_english")
-def test_events_adapt(tmp_path):
-    events = data_folder("data/eventsadapt") / "clean_EventsAdapt_SentenceSet.csv"
-    how = ("--metrics", "word_l2r,original", "--mask-margin", 0)
-    result = summary(tmp_path, events, "--column", "Sentence", *how)
-    with events.open() as file:
-        assert result["texts"] == sum(1 for _ in file) - 1
-    assert result["empty_texts"] == result["windowed_texts"] == 0
-    assert result["pieces"] > result["words"] > result["split_words"] > 0
-    word_l2r, original = (result["pppl_per_piece"][name] for name in ("word_l2r", "original"))
-    # The pieces of a word give each other away where only one of them is hidden.
-    assert 1 < original < word_l2r
 
 
 def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from ..conftest import data_folder, write_jsonl
-from ..corruption import brown_sentences, n_best_lists
+from ..conftest import write_jsonl
+from ..corruption import n_best_lists
 from .conftest import run
 
 RIGHT, WRONG, OTHER = "the traveler lost it", "the traveler lost", "the the traveler"
@@ -289,19 +289,6 @@ def test_the_corrupted_lists_are_always_the_same():
     assert lists == n_best_lists(sentences) and lists != n_best_lists(sentences, seed=1)
     assert [len(entry["hypotheses"]) for entry in lists] == [6, 6]
     assert all(len({h["text"] for h in entry["hypotheses"]}) == 6 for entry in lists)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("real_english")
-def test_the_word_error_rate_of_corrupted_sentences_falls(tmp_path):
-    """60 sentences of the Brown corpus, the weight tuned on 30 others, with the built-in model."""
-    archive = data_folder("data/brown") / "brown.zip"
-    lists = n_best_lists(brown_sentences(archive, 90), n_hypotheses=5)
-    write_jsonl(tmp_path / "test.jsonl", *lists[:60])
-    write_jsonl(tmp_path / "dev.jsonl", *lists[60:])
-    result = run("rescore", tmp_path / "test.jsonl", "--dev", tmp_path / "dev.jsonl", "--no-costs")
-    before, after = map(float, figures(result.stdout, "WER"))
-    assert after < 0.95 * before
 
 
 def test_lists_in_another_encoding(tmp_path, model):
