@@ -299,6 +299,7 @@ def of_split_words(nlp, texts, **options):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_english")
 @pytest.mark.parametrize("name", [*FOREIGN, *SOUND])
 def test_words_of_another_language_are_split(name):
     """However the words come in batches; the first ones tell."""
