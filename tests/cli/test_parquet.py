@@ -231,7 +231,7 @@ def test_two_processes_give_the_same(corpus, tiny, tmp_path):
 
 
 def test_pairs_perplexity_and_pages(tiny, tmp_path):
-    rows = [{"good": text, "bad": text[::-1], "topic": "a"} for text in SENTENCES]
+    rows = [{"good": text, "bad": f"{text[-2::-1]}.", "topic": "a"} for text in SENTENCES]
     write_jsonl(tmp_path / "pairs.jsonl", *rows)
     pq.write_table(
         pa.Table.from_pylist(rows).append_column("when", pa.array([datetime.date(2020, 1, 1)] * len(rows))),

@@ -40,7 +40,7 @@ def test_a_busy_machine_is_said_to_who_takes_several_threads():
 def test_no_text_reaches_the_terminal_as_a_command(command, tmp_path, model_folder):
     model, text = model_folder("bert"), "The \x1b]0;title\x07 traveler"
     path = tmp_path / "in.jsonl"
-    row = {"text": text, "sentence_good": text, "sentence_bad": "A word.", "UID": "\x1b[31m", "linguistics_term": "x"}
+    row = {"text": text, "sentence_good": text, "sentence_bad": "A word", "UID": "\x1b[31m", "linguistics_term": "x"}
     path.write_text(json.dumps(row) + "\n")
     arguments = {"show": (text, "--model", model), "agree": (model, model, path), "pairs": (path, "--model", model)}
     result = run(command, *arguments[command])
