@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_CURVES = 10
+SEVERAL = 10  # of so many choices, not all are meant to differ in their punctuation
 SENTENCE_END = re.compile(r"""[.!?…。！？؟।]["'”’»)\]\s]*\Z""")
 
 
@@ -134,7 +135,8 @@ def check_different(items: Sequence[Choice], unit: str) -> None:
 def check_ended_alike(items: Sequence[Choice], unit: str) -> None:
     """Warn if a full stop stands behind some options of a choice alone. unit (str): What the choices are called."""
     ended = ({bool(SENTENCE_END.search(one.text)) for one in choice.options if not one.after} for choice in items)
-    if odd := [i for i, kinds in enumerate(ended) if len(kinds) > 1]:
+    odd = [i for i, kinds in enumerate(ended) if len(kinds) > 1]
+    if odd and len(items) >= SEVERAL:
         warn_user(
             f"{place_of(items, odd[0], unit)}: a full stop or the like stands behind one option and not another, as in "
             f"{len(odd):,} of {len(items):,} {unit}. If that is not what you want to compare, correct it."

@@ -21,7 +21,7 @@ KIND_NAMES: dict[LabelKind, str] = {
 GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
 BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
 # What stands before a sentence that is not good, as linguists write it.
-JUDGMENT = re.compile(r"\s*[*?#%]+\s*\w")
+JUDGMENT = re.compile(r"\s*(?:[*?%]+|#)\s*\w")
 WHOLE = re.compile(r"(\d{1,9})(\.0*)?")
 
 
