@@ -2,14 +2,16 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from .errors import PLLError
 from .metrics import check_within_words, get_metric
 from .scoring.wordpieces import Words
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 # Texts that are scored together, unless something else is said.
 BATCH_SIZE = 1024
 
@@ -128,6 +130,23 @@ def check_values(settings: Any) -> None:
         if least is not None and (type(value) is not int or value < least):
             kind = "" if type(value) is int else "a whole number, "
             raise ValueError(f"`{name}` must be {kind}{least} or more. It is {value!r}.")
+
+
+def with_known_values(function: Function) -> Function:
+    """A function that refuses values that its arguments of the type `Literal` do not have.
+
+    RAISES (ValueError): One is given.
+    """
+    choices = {name: choices_of(one.annotation) for name, one in inspect.signature(function).parameters.items()}
+
+    @wraps(function)
+    def checked(*args: Any, **named: Any) -> Any:
+        for name, value in {**dict(zip(choices, args)), **named}.items():
+            if value is not None and choices.get(name) and value not in choices[name]:
+                raise ValueError(f"`{name}` must be {' or '.join(choices[name])}. It is {value!r}.")
+        return function(*args, **named)
+
+    return cast(Function, checked)
 
 
 def describe_settings(settings: Any) -> dict[str, str]:

@@ -6,8 +6,9 @@ from typing import Literal
 
 import pytest
 
+import spacy_pll
 from spacy_pll.component import DEFAULT_CONFIG, make_pll
-from spacy_pll.settings import ScoringSettings, at_least, check_values, choices_of, describe_settings
+from spacy_pll.settings import ScoringSettings, at_least, check_values, choices_of, describe_settings, with_known_values
 
 pytestmark = pytest.mark.core
 
@@ -70,3 +71,32 @@ def test_another_dataclass():
     check_values(Others())
     with pytest.raises(ValueError, match="`kind` must be a or b. It is 'c'."):
         check_values(Others(kind="c"))
+
+
+@with_known_values
+def greet(name: str, how: Literal["softly", "loudly"] | None = None) -> str:
+    return f"{name}, {how}"
+
+
+def test_values_of_arguments():
+    assert greet("a", "softly") == "a, softly" and greet(name="b", how=None) == greet("b") == "b, None"
+    for wrong in ({"how": "Loudly"}, {"how": 1}):
+        with pytest.raises(ValueError, match="`how` must be softly or loudly. It is"):
+            greet("a", **wrong)
+    with pytest.raises(TypeError, match="greet"):
+        greet("a", when="now")
+
+
+def test_no_public_function_takes_another_value_for_one_that_it_knows():
+    """A wrong value was read as the last of those that a function knows."""
+    functions = [getattr(spacy_pll, name) for name in spacy_pll.__all__]
+    functions = [one for one in functions if inspect.isfunction(one)]
+    found = set()
+    for function in functions:
+        parameters = inspect.signature(function).parameters
+        needed = {name: [] for name, one in parameters.items() if one.default is one.empty and one.kind < 4}
+        for name in (name for name, one in parameters.items() if choices_of(one.annotation)):
+            found.add(name)
+            with pytest.raises(ValueError, match=f"`{name}`"):
+                function(**needed, **{name: "x"})
+    assert {"ties", "first", "reading", "labels", "method", "others", "unit"} <= found

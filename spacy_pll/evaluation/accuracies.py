@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..settings import with_known_values
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
 from .items import Item, levels, smallest
 
@@ -53,6 +54,7 @@ class Accuracy(NamedTuple):
 Ties = Literal["share", "first"]
 
 
+@with_known_values
 def outcomes_of(scores: FloatArray, right: Sequence[int] | IntArray, ties: Ties = "share") -> FloatArray:
     """1 for each item whose right option has the highest score, and 0 where it has not. float64, shape (items,).
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
+from ..settings import with_known_values
 from ..stream.contexts import separated
 from .choices import check_choice
 from .items import PARADIGM, Choice, Fields, Option
@@ -25,6 +26,7 @@ PUBLISHED = (BLIMP, EWOK, COMPS, ENTITIES, WUG)
 
 
 @of_folders
+@with_known_values
 def read_choices(
     path: str,
     context: Sequence[str] = (),

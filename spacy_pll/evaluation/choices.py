@@ -16,7 +16,7 @@ from spacy.language import Language
 from ..arrays import FloatArray, IntArray
 from ..errors import InputError
 from ..metrics import pll_metrics
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, with_known_values
 from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
@@ -37,6 +37,7 @@ SEVERAL = 10  # of so many choices, not all are meant to differ in their punctua
 SENTENCE_END = re.compile(r"""[.!?…。！？؟।]["'”’»)\]\s]*\Z""")
 
 
+@with_known_values
 def choices(
     nlp: Language | Mapping[str, Language],
     items: Iterable[Choice],

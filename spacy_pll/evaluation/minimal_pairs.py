@@ -7,7 +7,7 @@ from typing import Any
 
 from spacy.language import Language
 
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, with_known_values
 from ..stream.workers import Work
 from .accuracies import Ties
 from .choices import ChoiceScores, ChoiceSuite
@@ -53,6 +53,7 @@ class PairScores(ChoiceScores):
             yield {"pair": i + 1, **self._row(sentences, pair.fields, scores)}
 
 
+@with_known_values
 def minimal_pairs(
     nlp: Language | Mapping[str, Language],
     pairs: Iterable[Pair | Sequence[str]],

@@ -13,6 +13,7 @@ from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
+from ..settings import with_known_values
 from ..tables.word_rows import is_missing
 from ..user_warnings import warn_user
 from .items import Fields, Pair
@@ -60,6 +61,7 @@ class _Row(NamedTuple):
 
 
 @of_folders
+@with_known_values
 def read_pairs(
     path: str,
     good: str | None = None,

@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..evaluation.intervals import Estimate
 from ..evaluation.readers import rows_of
 from ..files import check_target, write_json
+from ..settings import with_known_values
 from ..stream.known import KeptScores
 from .readers import read_variants
 from .variants import Method, Variant, check_free, column_of, measured_effects, rank_correlation, variants, with_places
@@ -104,6 +105,7 @@ def files_of(output: Path, assay: Assay) -> tuple[Path, Path]:
     return output / f"{assay.name}.csv", output / f"{assay.name}.json"
 
 
+@with_known_values
 def score_assays(
     nlp: Language,
     assays: Iterable[Assay],

@@ -7,14 +7,15 @@ mutations on protein function"), which ProteinGym takes over.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray
-from ..errors import InputError, PLLError, listed
+from ..errors import InputError, listed
 from ..evaluation.intervals import Estimate, spearman
+from ..settings import with_known_values
 from ..stream.known import KeptScores
 from ..user_warnings import warn_user
 from .plots import plot_variants
@@ -104,6 +105,7 @@ class VariantScores:
         return plot_variants(self.sequence, letters, scores, self.offset, self.method)
 
 
+@with_known_values
 def variants(
     nlp: Language,
     sequence: str,
@@ -146,9 +148,6 @@ def variants(
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
     """
-    for name, value, values in (("method", method, Method), ("others", others, Others)):
-        if value not in (known := get_args(values)):
-            raise PLLError(f"`{name}` must be {', '.join(known[:-1])} or {known[-1]}. It is {value!r}.")
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")
         raise InputError(f"The sequence must be letters alone. {f'It has {wrong!r}.' if wrong else 'It is empty.'}")
