@@ -195,14 +195,14 @@ class PLLScorer(Pipe):
     ) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
-        batch_size (int): The most docs per batch. A batch also ends when it has two or three seconds of work for a CPU.
-            On a GPU, if this is 1,000 (spaCy's default) or more, it holds for the first batch, and later batches have
-            up to 8,000 docs. The size of the forward passes depends on `max_batch_tokens`, not on this.
-        ends_batch (Optional[Callable[[Doc], bool]]): Says of each doc, in the place of all this, whether a batch ends
-            with it.
+        batch_size (int): The largest number of docs in a batch. A batch also ends when it has two or three seconds of
+            work for a CPU. On a GPU, if `batch_size` is 1,000 (spaCy's default) or more, batches after the first one
+            have up to 8,000 docs. The size of a forward pass depends on `max_batch_tokens`, not on `batch_size`.
+        ends_batch (Optional[Callable[[Doc], bool]]): Instead of these rules: a function that says of each doc whether a
+            batch ends with it.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The other docs are yielded.
-        RAISES (Exception): What the stream raises, once all docs before are yielded.
+        RAISES (Exception): An error of the stream, after all docs before it were yielded.
         """
         ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
         pending: deque[tuple[Predictor, list[Doc], PendingBatch | None]] = deque()
@@ -297,7 +297,7 @@ class PLLScorer(Pipe):
                 doc._.set(names.data, found.record and found.record.to_dict())
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Figures for `nlp.evaluate`, over the predicted docs of all examples.
+        """The mean PLL and the pseudo-perplexity of the predicted docs, for `nlp.evaluate`.
 
         RETURNS (dict[str, Optional[float]]): Under "pll_mean" the mean PLL of a doc, and under "pll_pppl" the
             pseudo-perplexity of all docs together; the same for each metric, such as "pll_original_mean". None if

@@ -49,8 +49,8 @@ def annotate(
     workers (int): Processes, each with a pipeline. A worker takes one CPU of the cluster and, without a GPU, uses one
         thread. Leave one CPU for reading and writing.
     gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
-    batch_size (int): Texts per batch. Identical masked contexts in a batch run once. If a worker dies, its batch is
-        scored again. A GPU needs some 8,000 short texts for full passes.
+    batch_size (int): Texts per batch. Equal masked texts in a batch are computed once. If a worker dies, its batch is
+        scored again. With short texts, a GPU needs batches of about 8,000 texts.
     RETURNS (ray.data.Dataset): The rows, in any order, with these columns added: one per metric, such as
         `pll_word_l2r` (natural log), `pll_pieces` and `pppl`, named as the attributes are; `tokens`, `token_pieces` and
         one such as `token_pll_word_l2r` per metric, lists with one entry per token that is not white space; and

@@ -47,13 +47,13 @@ class PLL(LM):
         a language model, or of a spaCy pipeline with a `pll` component. Or, in Python, such a pipeline, or a model of
         transformers and its tokenizer, `(model, tokenizer)`. None, or "builtin": the built-in model.
     metrics (Optional[str]): The metric. None: word_l2r, or causal for a left-to-right model. `metric` is the same.
-    batch_size (Union[int, str]): The most texts that are read together. "auto", or 1, which is their default: 1,024.
-    max_batch_size (Optional[int]): No more than this with "auto".
-    device (Optional[str]): cpu, cuda or cuda:N. Without a GPU it is always the CPU, as with their models. What is in
-        memory stays where it is.
+    batch_size (Union[int, str]): The largest number of texts that are read together. "auto" and 1 (the default of the
+        harness) mean 1,024.
+    max_batch_size (Optional[int]): The limit with "auto".
+    device (Optional[str]): cpu, cuda or cuda:N. Without a GPU, the CPU is used. A model in memory stays on its device.
     show_progress (bool): Show a progress bar.
-    shared_pieces (Union[bool, str]): Take requests whose context and continuation share a wordpiece. It belongs to the
-        context, where it begins. Otherwise they are an error.
+    shared_pieces (Union[bool, str]): Accept requests whose context and continuation share a wordpiece, which then
+        belongs to the context. Otherwise such requests are an error.
     settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `mask_margin` or `words`.
     RAISES (ValueError): There is no such setting, one is not valid, or the model cannot score text.
     """

@@ -52,8 +52,8 @@ class MaskRows(NamedTuple):
     The score of piece t is the sum, over the rows r with `target[r] == t`, of
     `weight[r]` times the log-probability of piece t with `masked[r]` masked, and without `removed[r]`.
 
-    If there is `removed`, `masked` may have more columns than there are pieces. Where such a column is True, the row
-    has one more mask behind the last piece.
+    If `removed` is given, `masked` may have more columns than there are pieces. Where such a column is True, the row
+    has one more mask after the last piece.
     """
 
     target: IntArray  # int, shape (rows,): the piece that is scored
@@ -105,31 +105,31 @@ def one_row_per_piece(masked: BoolArray) -> MaskRows:
 
 @register_metric("original", within_words=True)
 def original(word: IntArray) -> MaskRows:
-    """Mask the target alone: `i == t` (K&I equation 1; Salazar et al. 2020)."""
+    """Mask only the target: `i == t` (Kauf & Ivanova, equation 1; Salazar et al. 2020)."""
     return one_row_per_piece(np.eye(len(word), dtype=bool))
 
 
 @register_metric("word_l2r", within_words=True)
 def word_l2r(word: IntArray) -> MaskRows:
-    """Mask the target and what follows it in its word: `word[i] == word[t] and i >= t` (K&I equation 2)."""
+    """Mask the target and later pieces of its word: `word[i] == word[t] and i >= t` (Kauf & Ivanova, equation 2)."""
     return one_row_per_piece(np.triu(word[:, None] == word[None, :]))
 
 
 @register_metric("word_r2l", within_words=True)
 def word_r2l(word: IntArray) -> MaskRows:
-    """Mask the target and what precedes it in its word: `word[i] == word[t] and i <= t`; `word_l2r` read backwards."""
+    """Mask the target and earlier pieces of its word: `word[i] == word[t] and i <= t`, from right to left."""
     return one_row_per_piece(np.tril(word[:, None] == word[None, :]))
 
 
 @register_metric("whole_word", within_words=True)
 def whole_word(word: IntArray) -> MaskRows:
-    """Mask the whole word of the target: `word[i] == word[t]` (K&I equation 3)."""
+    """Mask the whole word of the target: `word[i] == word[t]` (Kauf & Ivanova, equation 3)."""
     return one_row_per_piece(word[:, None] == word[None, :])
 
 
 @register_metric("sentence_l2r", within_words=False)
 def sentence_l2r(word: IntArray) -> MaskRows:
-    """Mask the target and everything after it: `i >= t` (K&I equation 4)."""
+    """Mask the target and everything after it: `i >= t` (Kauf & Ivanova, equation 4)."""
     return one_row_per_piece(np.triu(np.ones((len(word), len(word)), dtype=bool)))
 
 
@@ -139,7 +139,7 @@ LEFT_CONTEXT_MASKS = 3
 
 @register_metric("left_context", within_words=False)
 def left_context(word: IntArray) -> MaskRows:
-    """Put three masks in the place of the target and all that follows: `i < t`, and the target is at the first mask.
+    """Replace the target and everything after it by three masks; the target is at the first mask (Samuel 2024).
 
     Under `sentence_l2r` there are as many masks as pieces, which tells the length of the text. With a fixed number, a
     masked model predicts as it does when it generates text (Samuel 2024, "BERTs are Generative In-Context Learners").
@@ -152,13 +152,13 @@ def left_context(word: IntArray) -> MaskRows:
 
 @register_metric("causal", within_words=False, model_kind="causal")
 def causal(word: IntArray) -> MaskRows:
-    """Mask nothing: a left-to-right model sees only what precedes the target (K&I appendix B)."""
+    """Mask nothing: a left-to-right model sees only the text before the target (Kauf & Ivanova, appendix B)."""
     return one_row_per_piece(np.zeros((len(word), len(word)), dtype=bool))
 
 
 @register_metric("unmasked", within_words=False)
 def unmasked(word: IntArray) -> MaskRows:
-    """Mask nothing: each piece sees itself, and one pass serves a whole text (AUL: Kaneko & Bollegala 2022).
+    """Mask nothing: the model also sees the target, in one pass for a whole text (AUL: Kaneko & Bollegala 2022).
 
     So this is no probability of the piece given the others.
     """
@@ -167,7 +167,7 @@ def unmasked(word: IntArray) -> MaskRows:
 
 @register_metric("word_any_order", within_words=True)
 def word_any_order(word: IntArray) -> MaskRows:
-    """Reveal each word's pieces in every possible order, and average: the joint probability of the word's pieces.
+    """Reveal the pieces of a word in all orders, and average: the joint probability of the pieces.
 
     For a word w of k pieces, with the rest of the sentence as context c, the chain rule holds for
     every order o of its pieces: log P(w | c) = sum_i log P(w[o_i] | w[o_1], ..., w[o_i-1], c). For the
@@ -185,7 +185,7 @@ def word_any_order(word: IntArray) -> MaskRows:
 
 @register_metric("sentence_any_order", within_words=False)
 def sentence_any_order(word: IntArray) -> MaskRows:
-    """Reveal the pieces of the whole context in several orders, and average: `word_any_order` with one word.
+    """Reveal the pieces of the whole text in several orders, and average: a bound on the log-probability.
 
     Each order is a chain of conditionals, so exp of its sum is a probability, and the mean of the sums is at most the
     logarithm of the mean probability (Jensen): a lower bound on the log-probability of the text under a mixture of the

@@ -45,29 +45,29 @@ Model = (
 
 @dataclass(frozen=True, init=False)
 class PipelineSettings:
-    """What a pipeline with a `pll` component is made from: these settings, and those of `ScoringSettings`, by their
-    names. What is not given, or is None where a setting cannot be None, is as the saved pipeline has it or, without
-    one, the default. The model may also be one in memory: see `make_pipeline`.
+    """The settings of a pipeline with a `pll` component. The settings of `ScoringSettings` can also be given, by their
+    names. A setting that is not given, or is None although it cannot be None, has the value of the saved pipeline, or
+    else its default. The model may also be in memory: see `make_pipeline`.
 
     model (Optional[str]): Hub name or folder of a language model, or of a spaCy pipeline with a `pll` component. None:
         the built-in English model.
-    component (Optional[str]): The name of the `pll` component to use, if the pipeline has several. The others are left
-        out.
+    component (Optional[str]): The name of the `pll` component to use, if the pipeline has several `pll` components. The
+        others are left out.
     revision (Optional[str]): Branch, tag or commit of the language model on the Hugging Face hub. None: main.
-    causal (bool): The model is a left-to-right one, for the metric causal. Only needed if there are masked models of
-        its type, too.
+    causal (bool): The model is a left-to-right model, for the metric causal. Only needed if there are also masked
+        models of its type, as for a BERT decoder.
     spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
         begin 96 tokens apart. None: doc.
     lang (str): Language of spaCy's tokenizer. A spaCy pipeline has its own.
-    precision (Optional[str]): How the model computes: float32; or tf32, float16 (both on GPUs alone) or bfloat16, which
-        are faster on many devices and less exact (docs/speed.md). None: float32.
+    precision (Optional[str]): The precision of the model: float32; or tf32 and float16 (only on GPUs) or bfloat16,
+        which are faster on many devices and less exact (docs/speed.md). None: float32.
     gpu_id (int): GPU ID, or -1 for the CPU (in Python, for the device that is set).
-    threads (Optional[int]): How many threads PyTorch uses on a CPU. Give 1 on a machine that others use, too, and as
-        many as its share of the CPU in a container. None: what PyTorch chooses.
+    threads (Optional[int]): How many threads PyTorch uses on a CPU. Give 1 if other programs also use the machine. In a
+        container with a limit on CPU time, give this limit. None: what PyTorch chooses.
     attr (Optional[str]): What the names of the attributes and of the columns of scores begin with. None: pll.
     code (Optional[str]): A Python file that is imported first. It may register the classes of a model, or a metric
         (docs/models.md). None: nothing.
-    scoring (Mapping[str, Any]): Those of the `ScoringSettings` that are given, which can also be given one by one.
+    scoring (Mapping[str, Any]): Settings of `ScoringSettings`, if they are not given one by one.
     RAISES (ValueError): A setting has a value that is not allowed.
     RAISES (TypeError): There is no such setting.
     """
@@ -133,20 +133,20 @@ def make_pipeline(
 ) -> Language:
     """Make a pipeline with a `pll` component whose model is loaded.
 
-    A model that you have in memory is not copied, and stays on its device, so scores depend on its weights at the time
-    of scoring. As long as the pipeline exists, the model has hooks, which do nothing in other forward passes. It is in
-    evaluation mode while texts are scored; after that, each of its parts has its earlier mode again. If its weights are
-    not in float32, a copy in float32 is used, which gets the current weights before passes. Pieces that you add to the
-    tokenizer, with embeddings, are used from then on. It is not known whether the head of such a model was trained.
+    If you give a model in memory, it is not copied and stays on its device, and the scores are computed from its
+    current weights. While texts are scored, the model is in evaluation mode; then each part has its earlier mode again.
+    The pipeline adds hooks to the model, which have no effect on other forward passes. If its weights are not in
+    float32, a copy in float32 is used, which gets the current weights before passes. You can add pieces to the
+    tokenizer, and embeddings for them. It is not checked whether the head of such a model was trained.
 
     model (Optional[Union[str, Path, Language, Tuple[PreTrainedModel, PreTrainedTokenizerBase]]]): Hub name or folder of
-        a language model, or of a spaCy pipeline with a `pll` component. Or such a pipeline itself: it stays as it is,
-        and the new one shares its components and the language model; of several `pll` components it has the first, or
-        the one that `component` names. Or a language model of transformers that is in memory, and its tokenizer:
+        a language model, or of a spaCy pipeline with a `pll` component. Or a pipeline: it is not changed, and the new
+        pipeline shares its components and the language model. If it has several `pll` components, the new pipeline has
+        the first one, or the one that `component` names. Or a model of transformers in memory and its tokenizer:
         `(model, tokenizer)`. Or the block `model` of a config, such as `{"name": "gpt2", "tokenizer_config": {...}}`.
         None, or "builtin": the built-in model.
-    metrics (Optional[Sequence[str]]): Names of metrics; the first is the primary one. None: word_l2r, causal for a
-        left-to-right model, or what the pipeline has.
+    metrics (Optional[Sequence[str]]): Names of metrics; the first is the primary one. None: word_l2r, or causal for a
+        left-to-right model, or the metrics of the pipeline.
     settings (Any): The other settings of `PipelineSettings` and `ScoringSettings`, such as `words`, `spans`, `lang`,
         `precision`, `gpu_id`, `mask_margin` or `units`.
     RAISES (OSError): There is no such model.

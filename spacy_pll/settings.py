@@ -27,27 +27,27 @@ class ScoringSettings:
     component's arguments, the options of the command line and their help are made from these.
 
     metrics (Sequence[str]): Names of metrics, such as word_l2r and original. The first is the primary one. A
-        left-to-right model has only causal, which is then the default.
-    words (str): What counts as a word: spaCy's tokens, the words of the model's tokenizer, what white space separates,
-        or each wordpiece (for texts without words, such as proteins).
-    targets (Optional[str]): A key of `doc.spans`: only the tokens in those spans are scored. The rest of the text is
+        left-to-right model has only the metric causal, which is then the default.
+    words (str): What counts as a word: a token of spaCy (spacy), a word of the model's tokenizer (tokenizer), the text
+        between white space (whitespace), or a wordpiece (piece: for texts without words, such as proteins).
+    targets (Optional[str]): A key of `doc.spans`: only the tokens in these spans are scored. The rest of the text is
         context. None: all tokens.
-    sample_words (Optional[float]): Score a random part of each text's words, such as 0.15, and at least two. Sums over
-        whole texts are estimated, with a standard error (docs/corpora.md#a-part-of-the-words). None: all words.
-    seed (int): Another seed draws other words, with `sample_words`. For the bound of `pll ppl`, it draws other orders.
-    units (Optional[str]): A key of `doc.spans`: each of those spans is read as one word. Spans that overlap are one.
-        None: only words.
+    sample_words (Optional[float]): Score a random part of the words of each text, such as 0.15, and at least two.
+        Scores of texts are estimated, with a standard error (docs/corpora.md#a-part-of-the-words). None: all words.
+    seed (int): The random seed of `sample_words`, and of the orders for the bound of `pll ppl`.
+    units (Optional[str]): A key of `doc.spans`: each of these spans is read as one word. Spans that overlap are one
+        word. None: only words.
     keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
-    max_batch_tokens (Optional[int]): The most wordpieces in one forward pass, padding included. None: what suits the
-        device.
-    mask_spacing (Optional[int]): Mask several words of a context in one forward pass if they are at least this many
-        pieces apart. The scores are close to the exact ones, and the cost grows linearly with the length. For metrics
+    max_batch_tokens (Optional[int]): The maximum number of wordpieces in one forward pass, with padding. None: depends
+        on the device (docs/speed.md).
+    mask_spacing (Optional[int]): Mask several words in one forward pass if they are at least this many wordpieces
+        apart. The scores are approximate, and the cost grows linearly with the length of the text. Only for metrics
         that mask within words. None: exact scores.
-    mask_margin (Optional[int]): Read all masks of a context in one forward pass, each with this many wordpieces on each
-        side. 0 is the fastest, and a wider margin is closer to the exact scores (docs/one-pass.md). For metrics that
-        mask within words, and not together with `mask_spacing`. None: exact scores.
-    alternatives (int): How many alternatives to keep for each token: what the model expected in the place of its first
-        piece, under the primary metric.
+    mask_margin (Optional[int]): Read a text in one forward pass, with this many wordpieces on each side of a mask.
+        Scores are approximate: 0 is the fastest, and a wider margin is closer to exact scores (docs/one-pass.md). Only
+        for metrics that mask within words, and not together with `mask_spacing`. None: exact scores.
+    alternatives (int): For each token, keep this many wordpieces that the model expected in the place of its first
+        wordpiece, under the primary metric.
     distribution (bool): Keep the rank of each token and the entropy of the model's prediction, under the primary
         metric.
     RAISES (ValueError): A setting has a value that is not allowed.

@@ -15,13 +15,13 @@ from .log_probs import TargetLogProbs
 class MaskedLanguageModel(TransformerLanguageModel):
     """A model that predicts a masked piece from both sides.
 
-    shift (Optional[int]): How many positions before a masked piece the model predicts it: 1 for masked next-token
-        prediction (GPT-BERT: Charpentier & Samuel 2024; LLM2Vec: BehnamGhader et al. 2024), otherwise 0. None: this is
-        tried when the model is loaded.
-    predicts_mask (bool): Whether its mask is one of the pieces that the model may predict. False for MDLM (Sahoo et al.
-        2024), which was trained with a logit of minus infinity for it.
-    cfg (float): The weight of classifier-free guidance (Nie et al. 2025). Above 0, each row is also read with masks in
-        the place of what stands before the text, and the logits are u + (1 + cfg) (p - u), with u of that row.
+    shift (Optional[int]): 1 if the model predicts a masked piece one position before its mask (masked next-token
+        prediction: GPT-BERT, Charpentier & Samuel 2024; LLM2Vec, BehnamGhader et al. 2024), otherwise 0. None: this is
+        found out when the model is loaded.
+    predicts_mask (bool): Whether the model may predict its mask token. False for MDLM (Sahoo et al. 2024), which was
+        trained with a logit of minus infinity for the mask.
+    cfg (float): The weight of classifier-free guidance (Nie et al. 2025). Above 0, each row is also read with masks
+        instead of the text before the scored text. With u of that row, the logits are u + (1 + cfg) (p - u).
     RAISES (ValueError): `shift` or `cfg` is not valid.
     """
 

@@ -59,10 +59,10 @@ def render(
 ) -> str | None:
     """Show scored docs as HTML: tokens coloured by score, one row per metric, the numbers on hover.
 
-    Below a word of several wordpieces are its wordpieces, if the docs were scored with `keep_pieces`, or else their
-    number. If the docs were scored with `alternatives` or `distribution`, the tokens of the primary metric's row show
-    what the model expected, on hover and when they have the keyboard's focus. As with `spacy.displacy.render`, the
-    result is displayed in a notebook and returned elsewhere, and `displacy.set_render_wrapper` applies.
+    Below a word of several wordpieces are its wordpieces, or without `keep_pieces` their number. If the docs were
+    scored with `alternatives` or `distribution`, the tokens of the primary metric's row show what the model expected,
+    on hover and when they have the keyboard's focus. As with `spacy.displacy.render`, the result is displayed in a
+    notebook and returned elsewhere, and `displacy.set_render_wrapper` applies.
 
     docs (Union[Doc, Span, Iterable[Union[Doc, Span]]]): What to show.
     metrics (Optional[Sequence[str]]): The rows. None shows every metric that the docs were scored with.
@@ -106,9 +106,9 @@ def render_continuations(
 def render_comparison(
     comparison: "Comparison", *, vmin: float = VMIN, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
-    """Show the result of `compare` as HTML: the two versions above each other, with each segment's share of b - a.
+    """Show the result of `compare` as HTML: two versions of a text, and what each segment adds to the difference b - a.
 
-    The share is a number with a bar, below the segment. Segments that differ have a frame.
+    Below a segment is its difference, as a number and a bar. Segments with different words have a frame.
 
     comparison (Comparison): What to show.
     vmin, page, jupyter, RETURNS: See `render`. The page has no search box.

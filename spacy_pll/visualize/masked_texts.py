@@ -44,13 +44,13 @@ def masked_texts(
 ) -> list[MaskedText]:
     """What the model reads for each wordpiece of a text under a metric, and the probability that it gives.
 
-    Pieces are written as people read them; ## is before a letter or digit that has no space before it.
+    Pieces are written without the tokenizer's marks. ## before a letter or digit means that no space is before it.
 
     nlp (Language): A pipeline with a `pll` component.
     text (Union[str, Doc]): A text, or a doc that the pipeline made.
     metric (Optional[str]): One of the component's metrics. None: the first.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
-    RETURNS (List[MaskedText]): By the pieces, in their order.
+    RETURNS (List[MaskedText]): One for each wordpiece and masked text, in the order of the wordpieces.
     RAISES (ValueError): The component does not have the metric, or no text alone gives the probability of a piece.
     """
     scorer, doc = get_scorer(nlp, component), nlp(text) if isinstance(text, str) else text
