@@ -34,7 +34,7 @@ class ScoringSettings:
         context. None: all tokens.
     sample_words (Optional[float]): Score a random part of the words of each text, such as 0.15, and at least two.
         Scores of texts are estimated, with a standard error (docs/corpora.md#a-part-of-the-words). None: all words.
-    seed (int): The random seed of `sample_words`, and of the orders for the bound of `pll ppl`.
+    seed (int): The random seed that draws the words of `sample_words`, and the orders for the bound of `pll ppl`.
     units (Optional[str]): A key of `doc.spans`: each of these spans is read as one word. Spans that overlap are one
         word. None: only words.
     keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
