@@ -79,11 +79,11 @@ def slots(
     candidates (Optional[Union[Sequence[str], Sequence[Sequence[str]]]]): Words or phrases for all texts, or some for
         each text. None: Words are searched, and `top` says how many.
     gold (Optional[Sequence[str]]): The right candidate of each text.
-    gap (str): What stands for the gap. If it is one character several times, such as ___, it may also be longer.
-    keep (Optional[int]): Keep so many of the best candidates of a text (more, if the last of them is as probable as
-        others), and the right one. None: all.
-    top (Optional[int]): Without candidates: find so many whole words, the best ones of a beam search: piece by piece in
-        the order of word_l2r, so many beginnings go on. A word with an improbable beginning may be missed.
+    gap (str): The sign for the gap. If it repeats one character, as ___ does, a longer gap is found, too.
+    keep (Optional[int]): Keep only this many of the best candidates of a text (more, if the last of them is as probable
+        as others), and the right one. None: all.
+    top (Optional[int]): Without candidates: find this many whole words with a beam search from left to right, which
+        goes on with this many beginnings. A word with an improbable beginning may be missed.
     max_pieces (int): The most wordpieces of a word that is searched.
     shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
         where it begins. Otherwise it is an error.

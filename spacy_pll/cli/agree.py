@@ -81,7 +81,8 @@ def agree_cli(scorers: list[str], compare: Callable[..., None]) -> None:
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results
     are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
-    that differ most, and the time that each scorer took. If it is stopped, they are those of the texts until then.
+    that differ most, and the time that each scorer took. If you stop the command, it prints the results for the texts
+    that were scored.
     """
     run = partial(agree, labels=(scorers[0], scorers[-1]))
     compare(command="agree", scorers=scorers, n_scorers=2, compare=run, tables=agreement_tables)

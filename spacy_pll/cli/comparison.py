@@ -40,14 +40,15 @@ class Evaluation:
     scorers (Sequence[str]): In place of --model, and once for each of several scorers to compare: a model, with
         settings of its own after commas, as for `pll agree`. Other options, such as --metrics, are for all. NAME=
         before it names the scorer in the results: margin0=builtin,mask_margin=0.
-    revisions (Sequence[str]): In place of --revision: those of several checkpoints of the model, to compare them in
-        this order. --plot then draws curves.
-    by (Sequence[str]): Columns to group by, separated by commas: conditions. The groups of several are crossed, too.
-        Empty: those of phenomena and paradigms, such as linguistics_term and UID, or the file, as far as they are
-        there.
+    revisions (Sequence[str]): Compare these revisions of the model (branches or tags on the hub), in this order.
+        --plot then draws curves.
+    by (Sequence[str]): Columns to group by, separated by commas: conditions. With several columns, each combination of
+        their values is a group, too. Empty: the columns of phenomena and paradigms that the file has, such as
+        linguistics_term and UID, or the name of the file.
     ties (str): What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal
         options is right.
-    sample (Optional[int]): Use at most this many of each of the smallest groups, the same in each run.
+    sample (Optional[int]): Use at most this many items of each smallest group, such as a paradigm. They are the same in
+        each run.
     output (Optional[Path]): Also write the results to FILE.json or FILE.csv.
     items (Optional[Path]): Also write a table with one row per pair, or per option of a choice, to FILE.csv, FILE.tsv
         or FILE.parquet: its columns, and its scores.

@@ -37,7 +37,7 @@ def explore_cli(
     The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
     candidates in a slot. Ctrl+C ends it.
 
-    alternatives (int): How many alternatives to show for each token: what the model expected.
+    alternatives (int): For each token, show this many wordpieces that the model expected.
     port (Optional[int]): The port of the page. [default: 8501, or the next free one]
     address (str): The address at which the page listens. With this computer's address in a network, others there can
         open the page; 0.0.0.0: all its addresses. The model cannot be changed then.

@@ -28,7 +28,7 @@ def margins_cli(
     *,
     compare: Callable[..., None],
 ) -> None:
-    """Choose a margin: how close its scores are to the exact ones.
+    """Compare approximate scores with exact ones, to choose --mask-margin.
 
     The exact scores of a scorer are compared with those of each margin: the time, r by wordpiece, word and text, and
     the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the

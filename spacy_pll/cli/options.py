@@ -67,14 +67,14 @@ MORE: dict[str, dict[str, Any]] = {
     "unit": {"param_decls": ["--word-unit"]},
     "column": {"help": "The column, or JSON key, that contains the text."},
     "separator": {
-        "help": "What stands between a context and a text, if neither has white space there. Give '' for languages "
-        "that are written without spaces. [default: a space]",
+        "help": "What is put between a context and a text, unless one of them has white space there. Give '' for "
+        "languages that are written without spaces. [default: a space]",
         "show_default": False,
     },
     "per_piece": {"help": "Compare the mean scores per wordpiece instead of the sums."},
     "batch_size": {
         **{"min": 1, "max": 1_000_000},
-        "help": "Texts per batch. Masked contexts that occur several times in a batch are computed once.",
+        "help": "Texts per batch. Equal masked texts in a batch are computed once.",
     },
     "n_process": {"callback": _check_processes, "help": "Number of worker processes, on a CPU. -1 for one per core."},
     "plot": {"help": f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."},

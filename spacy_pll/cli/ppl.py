@@ -62,8 +62,9 @@ def ppl_cli(
     The metric sentence_any_order alone gives an upper bound on the perplexity, with its standard error by the draw of
     the orders, in per cent.
 
-    windows (Optional[int]): Instead: the pseudo-perplexity of every window of so many words, separated by white space,
-        and its mean, maximum and variance for each text. --output is a table with a row for each window.
+    windows (Optional[int]): Measure the pseudo-perplexity of each window of this many words instead, and print its
+        mean, maximum and variance for each text. Words are separated by white space. --output is a table with a row for
+        each window.
     by (Optional[str]): With --windows: a column, such as the speaker, instead of each text by itself.
     output (Optional[Path]): Also write the results to FILE.json, or with --windows .csv.
     """

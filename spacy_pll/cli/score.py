@@ -78,10 +78,10 @@ def score_cli(
     command with --resume.
 
     tokens (bool): The same as --table tokens.
-    table (str): What has a row of its own. With tokens, `surprisal` is minus the score under the primary metric, in
-        nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides. `words` is
-        for studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it needs the
-        extra `[reading]`).
+    table (str): Write a row for each text, token or word. With tokens, `surprisal` is minus the score under the primary
+        metric, in nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides.
+        `words` is for studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it
+        needs the extra `[reading]`).
     plot (Optional[Path]): Also draw the distribution of the texts' pseudo-perplexities: FILE.png, .svg or .pdf.
     resume (bool): Continue an interrupted run.
     """

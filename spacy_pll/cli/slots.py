@@ -49,7 +49,7 @@ def slots_cli(
 
     path (str): A table of texts (.jsonl, .csv, .tsv or .parquet), a .txt file, or a folder of them.
     output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
-    hits (Sequence[str]): With --gold: of how many of the best. [default: 5,10]
+    hits (Sequence[str]): With --gold: print how often the right candidate is among this many best ones. [default: 5,10]
     """
     kept = check_outputs(force, resume, output, (output, TABLES))
     by = grouping.get("by")

@@ -32,7 +32,7 @@ def suite_cli(
     Another package can add readers (entry point spacy_pll_readers).
 
     path (str): The file of the suite, or a folder of such files.
-    reader (str): What the file is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of
+    reader (str): Which test set it is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of
         sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader of
         another package.
     """

@@ -37,10 +37,9 @@ class Input(FileOptions):
     file_format (Optional[str]): The format of standard input. None: .txt.
     context_column (Optional[str]): A column with a context for each text. The model reads it before the text. It is not
         scored, and its words have no rows.
-    after_column (Optional[str]): The same, with what stands after each text.
-    separator (str): What stands between a context and a text, if neither has white space there.
-    marked (bool): The text is what stands between two asterisks, as in 'The *cats* sleep.', and the rest stands around
-        it.
+    after_column (Optional[str]): A column with a context after each text, which is read and not scored.
+    separator (str): What is put between a context and a text, unless one of them has white space there.
+    marked (bool): The text is between two asterisks, as in 'The *cats* sleep.', and the rest is its context.
     """
 
     path: str

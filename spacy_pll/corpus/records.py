@@ -90,12 +90,13 @@ def warn_of_missing(missing: int, total: int, outcome: str) -> None:
 class FileOptions:
     """How files of texts are written.
 
-    encoding (str): Of all files but .parquet and .spacy. Under utf-8, one in UTF-16 has a mark at its beginning.
+    encoding (str): The encoding of all files but .parquet and .spacy. Under utf-8, files in UTF-16 that begin with a
+        byte order mark are read, too.
     delimiter (Optional[str]): The character between the columns of .csv and .tsv files. None: a comma, or a tab for
-        .tsv; or a tab, a comma, ; or | if the header has only this one.
-    quoting (Optional[str]): Whether a quotation mark at the beginning of a cell of .csv and .tsv files stands around
-        it, as CSV has it (RFC 4180), or quotation marks are text. None: csv if the delimiter is a comma or ;, and
-        otherwise what fits the whole file.
+        .tsv; or, if the header has only another one of comma, tab, ; and |, this one.
+    quoting (Optional[str]): Of .csv and .tsv files. With csv, quotation marks around a cell are no part of its text
+        (RFC 4180). With none, quotation marks are text. None: csv if the delimiter is a comma or ;, and otherwise what
+        fits the whole file.
     header (Optional[Sequence[str]]): The names of the columns, in their order, of .csv and .tsv files without a header.
     na_as_text (bool): In .csv and .tsv files, NA, N/A, #N/A, NaN and <NA> are texts, and not missing values.
     RAISES (ValueError): A value is not valid.

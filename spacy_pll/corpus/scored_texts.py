@@ -38,7 +38,7 @@ class Scoring:
 
     max_length (Optional[int]): Characters of the longest text. None: 1,000,000, or what a saved pipeline has.
     shared_pieces (bool): A wordpiece that context and text share belongs to the context. Otherwise it is an error.
-    skip_errors (bool): Where a text cannot be scored, there is a row without scores. The column `error` says why.
+    skip_errors (bool): If a text cannot be scored, write a row without scores, and go on. The column `error` says why.
     """
 
     pipeline: PipelineSettings = PipelineSettings()

@@ -129,8 +129,7 @@ def read_nbest(
     added (Sequence[str]): If the lists will be written: what each hypothesis gets, and must not have yet.
     beam_size (Optional[int]): For .tsv files, as NeMo writes them: the number of lines for each list.
     references (Optional[str]): For a .tsv file: a file with the `text` of each reference, as NeMo's manifest.
-    costs (Optional[bool]): The scores are costs, the lowest of which is the best: their sign is turned. None: no, and a
-        score above 0 is an error.
+    costs (Optional[bool]): The scores are costs: the lowest is the best. None: no, and a score above 0 is an error.
     RAISES (InputError): A list cannot be read; the message gives the line.
     """
     if not Path(path).is_file():

@@ -38,7 +38,7 @@ def read_slots(
     vocabulary (Optional[str]): Instead, a file with a word or a phrase in each line.
     column (str): The column of the texts.
     gold (Optional[str]): The column of the right candidate. Then accuracies are measured.
-    gap (str): What stands for the gap in a text. If it is one character several times, it may also be longer.
+    gap (str): The sign for the gap in a text. If it repeats one character, as ___ does, a longer gap is found, too.
     search (bool): There are no candidates: they will be searched.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.

@@ -58,8 +58,8 @@ def score_words(
         itself. None: a space follows each word.
     base (Optional[float]): The base of the logarithm in the column of surprisal, such as 2 for bits. It is then called
         surprisal_base2 or the like. None: e, and surprisal, in nats.
-    lags (int): For how many words before the word the columns of scores, wordpieces, length and frequency are repeated,
-        such as surprisal_lag1.
+    lags (int): Add the scores, wordpieces, length and frequency of this many words before the word, in columns such as
+        surprisal_lag1.
     log_frequency (Optional[bool]): Whether log frequencies are a column, from the package wordfreq. None: if it is
         installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.

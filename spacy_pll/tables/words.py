@@ -24,11 +24,12 @@ FIRST_WORDS = 50  # of English, of which hardly ever more than a tenth is unknow
 class WordTable:
     """Which words have a row of their own, and which columns a table of them has.
 
-    unit (str): A word is what white space separates, with its punctuation, or one of spaCy's tokens that are not white
-        space. In both cases, scores are sums over tokens, and a token that contains white space is not divided. While
-        "cabinet" in "cabinet," is scored, the model sees the comma, unless `words='whitespace'` masks it, too.
-    lags (int): For how many words before the word the columns of wordpieces, length, log frequency and scores are
-        repeated, such as surprisal_lag1.
+    unit (str): With whitespace, a word is the text between white space, with its punctuation. With spacy, it is a token
+        of spaCy that is not white space. In both cases, scores are sums over tokens, and a token that contains white
+        space is not divided. While "cabinet" in "cabinet," is scored, the model sees the comma, unless
+        `words='whitespace'` masks it, too.
+    lags (int): Add the wordpieces, length, log frequency and scores of this many words before the word, in columns such
+        as surprisal_lag1.
     regions (Optional[str]): A key of doc.spans, of .spacy input or of a pipeline that makes spans. The column `region`
         has the label of the first of these spans in which the word begins.
     log_frequency (Optional[bool]): Whether there is a column `log_frequency`, from the package wordfreq, for the
