@@ -24,7 +24,7 @@ class OutputError(OSError):
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write to a temporary file in the same folder, made if needed. When all of it is on the disk, it replaces `path`.
+    """Write to a temporary file in the same folder. When all of it is on the disk, it replaces `path`.
 
     If writing fails, it is removed, and `path` does not change.
 
@@ -32,7 +32,6 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(unfinished, "wb") as file:
             yield file
@@ -153,7 +152,8 @@ def _ignores_case(folder: Path) -> bool:
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write the parts of a UTF-8 text file atomically."""
+    """Write the parts of a UTF-8 text file atomically, and make its folder if needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         for part in parts:
             file.write(part.encode("utf8"))

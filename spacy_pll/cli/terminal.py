@@ -120,7 +120,8 @@ def check_parquet(file: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
-    """Write a picture."""
+    """Write a picture, and make its folder if needed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as picture:
         plot(*results).savefig(picture, format=file.suffix[1:])
 

@@ -127,6 +127,7 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
         from .parquet import table_of  # needs the extra `[parquet]`
 
         table = table_of(path, rows)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
             file.write(table)
     else:

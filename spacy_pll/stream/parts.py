@@ -210,7 +210,18 @@ class ResumableOutput:
 
     def read(self) -> bytes:
         """What the parts have, in their order."""
-        return b"".join(path.read_bytes() for path, _ in self._found())
+        return b"".join(path.read_bytes() for path in self._whole())
+
+    def _whole(self) -> list[Path]:
+        """The parts, in their order. RAISES (ResumeError): Somebody has deleted one, as programs that clean up do."""
+        found = self._found()
+        ends = [0, *(int(match[2]) for _, match in found)]
+        if ends[-1] != self.done or [int(match[1]) for _, match in found] != ends[:-1]:
+            raise ResumeError(
+                f"Parts of the run are missing in {self.folder}: they were deleted while it was running.",
+                "Score what is missing with `resume=True`.",
+            )
+        return [path for path, _ in found]
 
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:
@@ -228,7 +239,7 @@ class ResumableOutput:
 
     def merge(self, join: Callable[[Iterable[bytes]], Iterable[bytes]]) -> None:
         """Join the parts to the output file as its format needs it, write its manifest, and delete the parts."""
-        self._write(self.output, join(path.read_bytes() for path, _ in self._found()))
+        self._write(self.output, join(path.read_bytes() for path in self._whole()))
         self.finish()
 
     def _write(self, path: Path, blocks: Iterable[bytes]) -> None:

@@ -1,5 +1,6 @@
 import gc
 import json
+import shutil
 from contextlib import suppress
 
 import pytest
@@ -96,6 +97,39 @@ def test_parts_behind_a_gap_are_scored_again(output):
     (folder / "000000001-000000002-bbbb-0s.jsonl").unlink()
     assert ResumableOutput(output, resume=True).begin(MANIFEST, TEXTS) == 1
     assert [path.name for path in folder.glob("0*")] == ["000000000-000000001-aaaa-0s.jsonl"]
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 2])
+def test_a_part_that_is_deleted_during_the_run_is_not_left_out(output, deleted):
+    """The output had no rows of its texts."""
+    parts = ResumableOutput(output)
+    parts.begin(MANIFEST)
+    for number in range(3):
+        parts.write(f"part {number}\n".encode(), 1, TEXTS[number + 1])
+    next(parts.folder.glob(f"{deleted:09}-*")).unlink()
+    for use in (parts.read, lambda: parts.merge(join)):
+        with pytest.raises(ResumeError, match="Parts of the run are missing .* were deleted .* with `resume=True`"):
+            use()
+    assert not output.exists()
+    parts.lock.close()
+    again = ResumableOutput(output, resume=True)
+    assert again.begin(MANIFEST, TEXTS) == deleted
+    for number in range(deleted, 3):
+        again.write(f"part {number}\n".encode(), 1, TEXTS[number + 1])
+    again.merge(join)
+    assert output.read_text() == "part 0\npart 1\npart 2\n"
+
+
+def test_a_folder_that_is_deleted_during_the_run_is_an_error(output):
+    parts = ResumableOutput(output)
+    parts.begin(MANIFEST)
+    parts.write(b"part 0\n", 1, TEXTS[1])
+    shutil.rmtree(parts.folder)
+    with pytest.raises(OSError, match="No such file or directory"):
+        parts.write(b"part 1\n", 1, TEXTS[2])
+    with pytest.raises(ResumeError, match="Parts of the run are missing"):
+        parts.merge(join)
+    assert not output.exists()
 
 
 def test_a_run_that_was_stopped_before_its_manifest_was_written_starts_from_the_beginning(output):
