@@ -35,10 +35,10 @@ def check_judgments(marked: Sequence[bool], places: Sequence[str], what: str) ->
     """
     if n := sum(marked):
         first = places[[*marked].index(True)]
-        problem = f"{first}: a mark such as * stands before what is not good alone, and the model reads it, as in"
+        problem = f"{first}: a mark such as * stands only before what is not good, and the model reads it. This is"
         if n == len(marked):
-            raise InputError(f"{problem} all {what}.", "Remove the marks.")
-        warn_user(f"{problem} {n:,} of {len(marked):,} {what}. If it is a judgment, remove it.")
+            raise InputError(f"{problem} so in all {what}.", "Remove the marks.")
+        warn_user(f"{problem} so in {n:,} of {len(marked):,} {what}. If it is a judgment, remove it.")
 
 
 class FromZero(int):

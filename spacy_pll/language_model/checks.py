@@ -66,7 +66,7 @@ def warn_of_ignored(
     read: Callable[..., PreTrainedTokenizerBase],
     source: str,
 ) -> None:
-    """Say which settings of a tokenizer change no id: transformers ignores those that its class does not have.
+    """Warn of settings that do not change how a tokenizer reads texts: transformers ignores unknown ones.
 
     read (Callable): Reads the tokenizer with some of them.
     """
@@ -80,9 +80,9 @@ def warn_of_ignored(
         if not is_so and without.is_fast and ids_depend_on(without) == ids_depend_on(tokenizer):
             known = {*vars(tokenizer), *signature(type(tokenizer)).parameters} - {name}
             warn_user(
-                f"tokenizer_config has {name!r} ({tokenizer_config[name]!r}), which changes no id of a text under the "
-                f"{type(tokenizer).__name__} of {source!r}.{similar(name, known)} Correct or remove it. What this "
-                "class does not have, such as do_lower_case, tokenizer.json may have."
+                f"tokenizer_config has {name!r} ({tokenizer_config[name]!r}), which does not change how the "
+                f"{type(tokenizer).__name__} of {source!r} reads texts.{similar(name, known)} Correct or remove it. If "
+                "the class has no such setting, change tokenizer.json instead."
             )
 
 
