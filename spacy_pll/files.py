@@ -6,7 +6,7 @@ import json
 import math
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -192,4 +192,26 @@ def file_digest(path: Path) -> str:
 def files_digest(files: Iterable[Path]) -> str:
     """SHA-256 over the names and contents of some files, in their order."""
     listing = "".join(f"{file_digest(path)}  {path.name}\n" for path in files)
+    return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()
+
+
+def folder_digest(folder: Path, counts: Callable[[Path], bool] = lambda path: True) -> str:
+    """SHA-256 over the names and contents of the files in a folder and its subfolders, also behind links to folders.
+    Each folder is read once: where it is there again, its first place stands for its files.
+
+    counts (Callable[[Path], bool]): Whether a file is one of them.
+    """
+    first, found = dict[tuple[int, int], Path](), dict[Path, str]()  # by their places, as seen from the folder
+    for top, inside, files in os.walk(folder, followlinks=True):
+        inside.sort()
+        path, status = Path(top), os.stat(top)
+        place = path.relative_to(folder)
+        known = first.setdefault((status.st_dev, status.st_ino), place)
+        if known != place:
+            found[place] = known.as_posix()
+            inside.clear()
+            continue
+        whole = {place / one: path / one for one in files if (path / one).is_file() and counts(path / one)}
+        found |= {name: file_digest(file) for name, file in whole.items()}
+    listing = "".join(f"{found[place]}  {place.as_posix()}\n" for place in sorted(found))
     return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()

@@ -18,7 +18,7 @@ from thinc.api import Config, ConfigValidationError, get_torch_default_device
 
 from .component import PLLScorer, get_scorer
 from .errors import PLLError, similar
-from .files import file_digest, files_digest
+from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
 from .prediction import Predictor
@@ -410,7 +410,7 @@ def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]
     is_named = isinstance(name, str | None)
     weights: dict[str, Any] = describe_model(name, commit) if is_named else {"in_memory": title}
     config = pipeline_config(name) if is_named and name else None
-    if config and not Path(config.parent, scorer.name, "model").exists():  # they are where its config says
+    if config and not Path(config.parent, scorer.name, "model").is_dir():  # they are where its config says
         weights["model"] = describe_model(getattr(scorer.model, "name", None), commit)
     return {
         "model": (name or BUILTIN_NAME) if is_named else title,
@@ -427,17 +427,17 @@ def describe_scorer(nlp: Language, settings: PipelineSettings) -> dict[str, Any]
 
 
 def describe_model(model: str | None, commit: str | None = None) -> dict[str, str | None]:
-    """What distinguishes a model from any other: the contents of a folder, the version of a package, or a commit on the
-    hub.
+    """What distinguishes a model from any other: the contents of a folder, also of a package, or a commit on the hub.
 
     model (Optional[str]): As in `PipelineSettings`.
     commit (Optional[str]): For a model on the hub, the commit that was loaded, from `get_scorer(nlp).model.describe()`.
     """
-    if model and is_package(model) and pipeline_config(model):
-        return {"package": model, "version": get_package_version(model)}
-    folder = Path(model) if model else BUILTIN
-    if folder.is_dir():
-        # A model card and the like say nothing about the scores.
-        paths = (path for path in folder.rglob("*") if path.suffix != ".md" and path.name not in DOCUMENTS)
-        return {"folder": model, "digest": files_digest(sorted(filter(Path.is_file, paths)))}
-    return {"hub": model, "commit": commit}
+    config = pipeline_config(model) if model else None
+    folder = config.parent if config else Path(model) if model else BUILTIN
+    if not folder.is_dir():
+        return {"hub": model, "commit": commit}
+    # A model card and the like say nothing about the scores.
+    digest = folder_digest(folder, lambda file: file.suffix != ".md" and file.name not in DOCUMENTS)
+    if model and folder != Path(model):
+        return {"package": model, "version": get_package_version(model), "digest": digest}
+    return {"folder": model, "digest": digest}

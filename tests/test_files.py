@@ -1,11 +1,16 @@
 import hashlib
 import json
 import math
+import os
 import resource
+import shutil
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll.files import (
     OutputError,
@@ -15,6 +20,7 @@ from spacy_pll.files import (
     check_target,
     file_digest,
     files_digest,
+    folder_digest,
     write_json,
     write_text,
 )
@@ -187,3 +193,102 @@ def test_the_digest_of_several_files_depends_on_their_names(tmp_path):
     a, b = ([tmp_path / name] for name in ("a", "b"))
     assert len({files_digest([]), files_digest(a), files_digest(b), files_digest(a + b)}) == 4
     assert files_digest(a) == hashlib.sha256(f"{file_digest(tmp_path / 'a')}  a\n".encode()).hexdigest()
+
+
+FOLDERS = ["", "a", "a/b", "c", "d", "d/e"]  # in two of them, of which one is read
+
+
+@st.composite
+def folders_with_links(draw):
+    """Files and links to folders, by their folder and name. A link may lead to a folder that it is in."""
+    place = st.tuples(st.sampled_from(["read", "elsewhere"]), st.sampled_from(FOLDERS)).map("/".join)
+    files = draw(st.dictionaries(st.tuples(place, st.sampled_from("xy")), st.sampled_from("123"), max_size=6))
+    links = draw(st.dictionaries(st.tuples(place, st.sampled_from("lm")), place, max_size=5))
+    return files, links
+
+
+def write_folders(root, files, links):
+    for top in ("read", "elsewhere"):
+        for name in FOLDERS:
+            (root / top / name).mkdir(parents=True, exist_ok=True)
+    for (folder, name), content in files.items():
+        (root / folder / name).write_text(content)
+    for (folder, name), target in links.items():
+        (root / folder / name).symlink_to(root / target, target_is_directory=True)
+
+
+def seen_from(folder, depth=4):
+    """The files by the paths that lead to them, through links, too."""
+    if not depth:
+        return {}
+    found = {}
+    for one in folder.iterdir():
+        if one.is_dir():
+            found |= {f"{one.name}/{name}": content for name, content in seen_from(one, depth - 1).items()}
+        else:
+            found[one.name] = one.read_text()
+    return found
+
+
+@given(st.lists(folders_with_links(), min_size=2, max_size=2), st.data())
+def test_folders_that_show_other_files_have_other_digests(both, data):
+    """Whatever their links do: they may go in circles, and to one folder twice."""
+    files, links = both[0]
+    if links and data.draw(st.booleans()):  # folders that differ in where one link goes
+        one = data.draw(st.sampled_from(sorted(links)))
+        both[1] = files, {**links, one: data.draw(st.sampled_from([f"elsewhere/{name}" for name in FOLDERS]))}
+    shown, digests = [], []
+    for files, links in both:
+        with TemporaryDirectory() as root:
+            write_folders(Path(root), files, links)
+            shown.append(seen_from(Path(root, "read")))
+            digests.append(folder_digest(Path(root, "read")))
+    assert digests[0] != digests[1] or shown[0] == shown[1]
+
+
+def test_the_digest_of_a_folder_does_not_depend_on_where_its_files_lie(tmp_path):
+    """A copy with the files in it, in place of links to them and to their folders, is the same."""
+    for name in ("x", "y"):
+        (tmp_path / "elsewhere" / "in").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "elsewhere" / "in" / name).write_text(name)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "in").symlink_to(tmp_path / "elsewhere" / "in", target_is_directory=True)
+    (tmp_path / "linked" / "z").symlink_to(tmp_path / "elsewhere" / "in" / "x")
+    (tmp_path / "linked" / "gone").symlink_to(tmp_path / "nothing")
+    shutil.copytree(tmp_path / "linked", tmp_path / "copy", ignore=shutil.ignore_patterns("gone"))
+    assert not (tmp_path / "copy" / "in").is_symlink()
+    assert folder_digest(tmp_path / "linked") == folder_digest(tmp_path / "copy")
+    os.rename(tmp_path / "copy" / "in", tmp_path / "copy" / "at")
+    assert folder_digest(tmp_path / "linked") != folder_digest(tmp_path / "copy")
+
+
+def test_a_link_to_a_folder_that_is_read_already_counts(tmp_path):
+    """Of two components, one may be an earlier state of the other, and then the same."""
+    (tmp_path / "elsewhere" / "old").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "old" / "weights").write_text("old")
+    (tmp_path / "elsewhere" / "weights").write_text("new")
+    (tmp_path / "read").mkdir()
+    (tmp_path / "read" / "first").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    digests = [folder_digest(tmp_path / "read")]
+    for target in ("elsewhere", "elsewhere/old"):
+        (tmp_path / "read" / "second").symlink_to(tmp_path / target, target_is_directory=True)
+        digests.append(folder_digest(tmp_path / "read"))
+        (tmp_path / "read" / "second").unlink()
+    assert len(set(digests)) == 3
+
+
+def test_files_that_do_not_count_are_in_no_digest_and_a_folder_is_read_once(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    for name in ("in/weights", "in/notes.md"):
+        (tmp_path / name).write_text(name)
+    before = folder_digest(tmp_path, lambda file: file.suffix != ".md")
+    (tmp_path / "in" / "notes.md").write_text("others")
+    assert folder_digest(tmp_path, lambda file: file.suffix != ".md") == before != folder_digest(tmp_path)
+    for number in range(20):  # each in the next would be a million folders
+        (tmp_path / f"{number}").mkdir()
+        for name in ("a", "b"):
+            (tmp_path / f"{number}" / name).symlink_to(tmp_path / f"{number + 1}", target_is_directory=True)
+    read = []
+    monkeypatch.setattr("spacy_pll.files.file_digest", lambda path: str(read.append(path)))
+    folder_digest(tmp_path)
+    assert len(read) == 2

@@ -18,7 +18,7 @@ from thinc.api import Config
 from spacy_pll import score
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
-from spacy_pll.files import files_digest
+from spacy_pll.files import files_digest, folder_digest
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import (
     SETTINGS,
@@ -495,17 +495,25 @@ def test_a_model_is_identified_by_its_files_or_its_commit(model_folder, tmp_path
     assert describe_model("some/model", "c0ffee") == {"hub": "some/model", "commit": "c0ffee"}
 
 
-def test_a_package_is_identified_by_its_version(tmp_path, monkeypatch):
+def test_a_package_is_identified_by_its_version_and_its_files(tmp_path, monkeypatch):
     for name in ("en_tiny", "no_pipeline"):
         (tmp_path / f"{name}-1.2.3.dist-info").mkdir()
         (tmp_path / f"{name}-1.2.3.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: 1.2.3\n")
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
-    (tmp_path / "en_tiny" / "en_tiny-1.2.3").mkdir()
-    (tmp_path / "en_tiny" / "en_tiny-1.2.3" / "config.cfg").touch()
+    data = tmp_path / "en_tiny" / "en_tiny-1.2.3"
+    data.mkdir()
+    (data / "config.cfg").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert describe_model("en_tiny") == {"package": "en_tiny", "version": "1.2.3"}
+    about = {"package": "en_tiny", "version": "1.2.3"}
+    assert describe_model("en_tiny") == {**about, "digest": folder_digest(data)}
+    (data / "weights").write_text("of an installation that is edited")
+    assert describe_model("en_tiny") == {**about, "digest": folder_digest(data)}
     assert describe_model("no_pipeline", "c0ffee") == {"hub": "no_pipeline", "commit": "c0ffee"}
+    (tmp_path / "here" / "en_tiny").mkdir(parents=True)
+    (tmp_path / "here" / "en_tiny" / "config.cfg").write_text("a folder of that name, which is what is loaded")
+    monkeypatch.chdir(tmp_path / "here")
+    assert describe_model("en_tiny") == {"folder": "en_tiny", "digest": folder_digest(Path("en_tiny"))}
 
 
 def test_scores_are_those_of_a_pipeline_made_by_hand(model_folder, make_nlp):
@@ -654,3 +662,19 @@ def test_weights_that_a_saved_pipeline_does_not_hold_are_part_of_what_it_is(mode
     for path in model.glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
     assert describe_scorer(make_pipeline(settings), settings) != before
+
+
+@pytest.mark.parametrize("linked", ["saved", "saved/pll", "saved/pll/model"])
+def test_weights_behind_links_are_part_of_what_a_pipeline_is(make_nlp, tmp_path, linked):
+    """They were in no digest, so a run that went on mixed the scores of two models."""
+    saved, moved, found = tmp_path / "saved", tmp_path / "elsewhere" / linked, set()
+    make_nlp("bert").to_disk(saved)
+    shutil.copytree(tmp_path / linked, moved)
+    shutil.rmtree(tmp_path / linked)
+    (tmp_path / linked).symlink_to(moved, target_is_directory=True)
+    settings = PipelineSettings(str(saved))
+    for last in (b"\0\0", b"\0\1"):
+        (weights,) = moved.rglob("*.safetensors")
+        weights.write_bytes(weights.read_bytes()[:-2] + last)
+        found.add(describe_scorer(make_pipeline(settings), settings)["weights"]["digest"])
+    assert len(found) == 2
