@@ -185,13 +185,27 @@ class PLLScorer(Pipe):
                 f'or, where that is loaded, spacy.load(folder, config={{"components.{name}.attr": "{attr}_2"}}).'
             )
 
-    def __call__(self, doc: Doc) -> Doc:
-        """Score one doc. Errors pass: spaCy hands them to the error handler."""
-        self.set_annotations([doc], self.predict([doc]))
+    def __call__(self, doc: Doc, *, error_handler: Callable[..., Any] | None = None) -> Doc:
+        """Score one doc.
+
+        error_handler (Optional[Callable]): What an error is handed to, as spaCy does. Then the doc has no scores. None:
+            errors pass, and spaCy hands them to the error handler that is set.
+        """
+        try:
+            self.set_annotations([doc], self.predict([doc]))
+        except Exception as error:
+            if error_handler is None:
+                raise
+            error_handler(self.name, self, [doc], error)
         return doc
 
     def pipe(
-        self, stream: Iterable[Doc], *, batch_size: int = 128, ends_batch: Callable[[Doc], bool] | None = None
+        self,
+        stream: Iterable[Doc],
+        *,
+        batch_size: int = 128,
+        ends_batch: Callable[[Doc], bool] | None = None,
+        error_handler: Callable[..., Any] | None = None,
     ) -> Iterator[Doc]:
         """Score a stream of docs. Identical masked contexts in a batch run once.
 
@@ -200,6 +214,7 @@ class PLLScorer(Pipe):
             have up to 8,000 docs. The size of a forward pass depends on `max_batch_tokens`, not on `batch_size`.
         ends_batch (Optional[Callable[[Doc], bool]]): Instead of these rules: a function that says of each doc whether a
             batch ends with it.
+        error_handler (Optional[Callable]): Instead of the one that is set, which other threads have, too.
         YIELDS (Doc): The docs, in order, as soon as their batch is scored. A doc that fails goes to the error handler
             and is not yielded, as in spaCy's own components. The other docs are yielded.
         RAISES (Exception): An error of the stream, after all docs before it were yielded.
@@ -217,7 +232,7 @@ class PLLScorer(Pipe):
                 pending.append(submitted)
             # While a GPU works on these docs, those before are finished and the next are submitted.
             while len(pending) > (ahead if submitted else 0):
-                yield from self._annotate(*pending.popleft())
+                yield from self._annotate(*pending.popleft(), error_handler or self.get_error_handler())
             if not submitted:
                 break
         if failed:
@@ -252,7 +267,9 @@ class PLLScorer(Pipe):
             logger.debug("A batch of %d docs failed. It is scored again in parts.", len(docs), exc_info=True)
             return None
 
-    def _annotate(self, predictor: Predictor, docs: list[Doc], pending: PendingBatch | None) -> Iterator[Doc]:
+    def _annotate(
+        self, predictor: Predictor, docs: list[Doc], pending: PendingBatch | None, handler: Callable[..., Any]
+    ) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, its halves are scored, down to the docs that fail: those are
         left out.
         """
@@ -267,7 +284,8 @@ class PLLScorer(Pipe):
             middle = len(docs) // 2
             for half in (docs[:middle], docs[middle:]):
                 submit = partial(predictor.submit, half)
-                yield from self._annotate(predictor, half, self._attempt(half, submit) if len(half) > 1 else None)
+                again = self._attempt(half, submit) if len(half) > 1 else None
+                yield from self._annotate(predictor, half, again, handler)
         else:
             for doc in docs:
                 try:
@@ -275,7 +293,7 @@ class PLLScorer(Pipe):
                 except Warning:
                     raise
                 except Exception as error:
-                    self.get_error_handler()(self.name, self, [doc], error)
+                    handler(self.name, self, [doc], error)
                 else:
                     yield doc
 

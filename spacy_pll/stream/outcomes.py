@@ -1,17 +1,18 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import raise_error
 from spacy.vocab import Vocab
 
 from ..component import PLLScorer, get_scorer
 from ..texts import Text, lone_surrogate
+from ..user_warnings import no_warnings
+from .error_handlers import handled, with_default
 
 # Scored after a text has failed. If this fails as well, the fault is not the text's.
 CANARY_TEXT = "A word."
@@ -61,10 +62,13 @@ class _Source:
             return self.taken[id(doc)].ends_batch if id(doc) in self.taken else others(doc)
 
         self.pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
-        how = {name: {"ends_batch": ends_batch} for name, pipe in self.pipeline if isinstance(pipe, PLLScorer)}
-        with self.handler():  # what has no error handler of its own takes the one of this moment
-            scored: Any = self.nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
-        return scored
+        how = {
+            name: {"ends_batch": ends_batch, "error_handler": partial(self.handle, pipe.get_error_handler())}
+            for name, pipe in self.pipeline
+            if isinstance(pipe, PLLScorer)
+        }
+        nlp: Any = with_default(self.nlp, self.handle)
+        return nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
 
     def take(self, ends: Callable[[Text], bool]) -> Doc | None:
         """Take the next text. RETURNS: Its doc; None if there is no text."""
@@ -87,7 +91,7 @@ class _Source:
     def next_of(self, scored: Iterator[Doc]) -> Doc | None:
         """The pipeline's next doc, or None if it gives no more."""
         try:
-            with self.handler():
+            with handled(self.pipeline, self.handle):
                 for doc in scored:
                     if id(doc) in self.taken:
                         return doc
@@ -98,8 +102,14 @@ class _Source:
             self.gave_up = True
         return None
 
-    def handler(self) -> AbstractContextManager[None]:
-        return _error_handler(self.nlp, self.pipeline, lambda *about: self.failed.update(map(id, about[2])))
+    def handle(self, own: Callable[..., Any], name: str, pipe: Any, docs: list[Doc], error: Exception) -> None:
+        """Note the docs that a component could not process.
+
+        own (Callable): Its error handler, which has the docs of others: those of a pipeline that makes the texts.
+        """
+        self.failed.update(id(doc) for doc in docs if id(doc) in self.taken)
+        if others := [doc for doc in docs if id(doc) not in self.taken]:
+            own(name, pipe, others, error)
 
     def pop(self) -> _Taken:
         """The first of the texts without an outcome. It gets one now."""
@@ -122,7 +132,7 @@ def score_each(
 ) -> Generator[tuple[Outcome, bool], None, None]:
     """Score texts in their order, through one `nlp.pipe`, so that a GPU has the next batch ahead.
 
-    nlp (Language): It has another error handler while a text is scored, and its own while the caller has an outcome.
+    nlp (Language): Its components may have another error handler while a text is scored, in this thread alone.
     batch_size, done (int): See `Predictor.ends_of_batches`.
     YIELDS (Tuple[Union[Doc, TextError], bool]): The scored doc of each text, or why it cannot be scored; and whether a
         batch ends with it.
@@ -163,32 +173,36 @@ def unscored(text: Text) -> Doc:
 
 def _score_alone(nlp: Language, text: Text) -> Outcome:
     """The scored doc, or the error. RAISES (Exception): The fault is not the text's."""
-    with _error_handler(nlp, nlp.pipeline, raise_error):
-        try:
-            return nlp(text)
-        except Warning:
-            raise
-        except UnicodeEncodeError as error:
-            outcome = TextError(f"The text {lone_surrogate(text if isinstance(text, str) else error.object)}")
-        except Exception as error:
-            outcome = TextError(f"{type(error).__name__}: {error}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a text that nobody gave
-            nlp(CANARY_TEXT)
+    try:
+        return _score_or_raise(nlp, text)
+    except Warning:
+        raise
+    except UnicodeEncodeError as error:
+        outcome = TextError(f"The text {lone_surrogate(text if isinstance(text, str) else error.object)}")
+    except Exception as error:
+        outcome = TextError(f"{type(error).__name__}: {error}")
+    with no_warnings():  # of a text that nobody gave
+        _score_or_raise(nlp, CANARY_TEXT)
     return outcome
 
 
-@contextmanager
-def _error_handler(nlp: Language, pipeline: Iterable[Any], handler: Callable[..., Any]) -> Iterator[None]:
-    """Give a pipeline and its components another error handler for a while."""
-    before, pipes = nlp.default_error_handler, [pipe for _, pipe in pipeline if hasattr(pipe, "get_error_handler")]
-    handlers = [pipe.get_error_handler() for pipe in pipes]
-    nlp.default_error_handler = handler
-    for pipe in pipes:
-        pipe.set_error_handler(handler)
-    try:
-        yield
-    finally:
-        nlp.default_error_handler = before
-        for pipe, earlier in zip(pipes, handlers):
-            pipe.set_error_handler(earlier)
+def _score_or_raise(nlp: Language, text: Text) -> Doc:
+    """The scored doc. RAISES (Exception): What a component raises first, whatever error handler there is."""
+    errors = list[Exception]()
+    how = {
+        name: {"error_handler": lambda *about: errors.append(about[3])}
+        for name, pipe in nlp.pipeline
+        if isinstance(pipe, PLLScorer)
+    }
+
+    def handle(own: Callable[..., Any], name: str, pipe: Any, docs: list[Doc], error: Exception) -> None:
+        raise error
+
+    with handled(nlp.pipeline, handle):
+        try:
+            doc = with_default(nlp, handle)(text, component_cfg=how)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return doc
