@@ -16,6 +16,7 @@ from tuning.runs import tune
 from tuning.settings import TuningSettings
 from tuning.training import Progress
 
+from spacy_pll.errors import PLLError, explained
 from spacy_pll.language_model import BUILTIN_NAME
 from spacy_pll.scoring.wordpieces import Words
 
@@ -72,11 +73,12 @@ def main(
     """
     with shown_errors():
         if gpu_id >= 0:
-            spacy.require_gpu(gpu_id)
+            with explained(f"The GPU {gpu_id} cannot be used"):
+                spacy.require_gpu(gpu_id)
         try:
             numbers = [int(margin) for margin in split_list(margins)]
         except ValueError:
-            raise ValueError(f"--margins must be whole numbers with commas, such as 0,1. It is {margins!r}.") from None
+            raise PLLError(f"--margins must be whole numbers with commas, such as 0,1. It is {margins!r}.") from None
         settings = TuningSettings(
             model=None if model == BUILTIN_NAME else model,
             texts=texts,

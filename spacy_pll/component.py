@@ -120,10 +120,10 @@ class PLLScorer(Pipe):
 
     def __init__(self, predictor: Predictor, name: str = "pll", *, attr: str = "pll"):
         if not attr.isidentifier() or iskeyword(attr):
-            raise ValueError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
+            raise PLLError(f"`attr` must be a name that can stand after `doc._.`. It is {attr!r}.")
         if metric := next((name for name in registered_metrics() if attr.endswith(f"_{name}")), None):
             other = attr.removesuffix(f"_{metric}")
-            raise ValueError(
+            raise PLLError(
                 f"`attr` is {attr!r}, as the scores under {metric} are called if `attr` is {other!r}. Give another "
                 f"name, such as `attr='{metric}_{other}'`."
             )
@@ -178,7 +178,7 @@ class PLLScorer(Pipe):
         """RAISES (ValueError): A component behind this one writes the same attributes."""
         if isinstance(component, PLLScorer) and (shared := {*self.names.all} & {*component.names.all}):
             name, attr = component.name, component.attr
-            raise ValueError(
+            raise PLLError(
                 f"The component {self.name!r} already writes the attribute _.{min(shared)}. If {name!r} came from "
                 f"another pipeline, take it out of this one first: nlp.remove_pipe({name!r}). Give its attributes "
                 f'another name where it is made: nlp.add_pipe("pll", name={name!r}, config={{"attr": "{attr}_2"}}), '
@@ -365,4 +365,4 @@ def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:
         if isinstance(scorer, PLLScorer) and component in (None, name):
             return scorer
     kind = "`pll` component" if component is None else f"`pll` component {component!r}"
-    raise ValueError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')
+    raise PLLError(f'The pipeline has no {kind}, only {nlp.pipe_names}. Add one: nlp.add_pipe("pll").')

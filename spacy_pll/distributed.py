@@ -15,7 +15,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from .component import PLLScorer, get_scorer
-from .errors import no_column
+from .errors import PLLError, explained, no_column
 from .pipelines import make_pipeline
 from .requirements import extra
 from .settings import BATCH_SIZE
@@ -60,9 +60,9 @@ def annotate(
     RAISES (ValueError): A column is missing or would be overwritten, or a setting is not valid.
     """
     if workers < 1:
-        raise ValueError(f"`workers` must be 1 or more. It is {workers}.")
+        raise PLLError(f"`workers` must be 1 or more. It is {workers}.")
     if not 0 <= gpus_per_worker <= 1:
-        raise ValueError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
+        raise PLLError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
     if isinstance(nlp, Language):
         _check_columns(dataset.columns() or [], column, get_scorer(nlp, component))
         nlp = serialize_pipeline(nlp)
@@ -119,7 +119,8 @@ class Worker:
 
     def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False, component: str | None = None):
         if gpu:
-            spacy.require_gpu()
+            with explained("The GPU that Ray gave this worker cannot be used"):
+                spacy.require_gpu()
         self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True, component=component), column
         self.scorer = get_scorer(self.nlp)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text

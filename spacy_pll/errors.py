@@ -90,9 +90,26 @@ def _value(found: re.Match[str]) -> Any:
 
 
 @contextmanager
-def shown_errors(show: Callable[[Exception], object]) -> Iterator[None]:
-    """Show the errors that a user can put right. All others are defects, and keep their traceback."""
+def explained(problem: str, advice: str = "") -> Iterator[None]:
+    """Say of what it is that another package raises a ValueError, if that is of a file or a value of the user: it
+    becomes an error that a user can put right.
+
+    problem, advice (str): See `PLLError`. What the package says comes behind the problem.
+    """
     try:
         yield
-    except (ImportError, OSError, ValueError) as error:
+    except PLLError:
+        raise
+    except ValueError as error:
+        raise PLLError(f"{problem}: {' '.join(str(error).split()).removesuffix('.')}.", advice) from error
+
+
+@contextmanager
+def shown_errors(show: Callable[[Exception], object]) -> Iterator[None]:
+    """Show the errors that a user can put right: ours, and what the system says of files and packages. All others are
+    defects, and keep their traceback.
+    """
+    try:
+        yield
+    except (ImportError, OSError, PLLError) as error:
         show(error)

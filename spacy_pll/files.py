@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from .errors import PLLError
+
 MANIFEST = "manifest.json"  # behind the name of a table: what it depends on
 OUTPUTS = "outputs"  # where it has the names of the files that a run writes, and what they alone depend on
 # What is beside an output until it is complete, or stays there.
@@ -62,7 +64,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
     if output is None:
         return
     if output.suffix not in endings:
-        raise ValueError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
+        raise PLLError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
     check_target(output)
     if output.exists() and not force:
         raise FileExistsError(f"{output} exists already. Add `force=True` to replace it, or give another name.")
@@ -105,13 +107,13 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
         for path in (Path(f"{output}{ending}") for ending in BESIDE):
             _, other = written.setdefault(_place(path), (path, output))
             if other is not output:
-                raise ValueError(
+                raise PLLError(
                     f"The outputs {str(other)!r} and {str(output)!r} would both write {str(path)!r}. Give another name."
                 )
     folders = {_place(folder): output for output in outputs for folder in _real(output).parents}
     for place in folders.keys() & written.keys():
         path, output = written[place][0], folders[place]
-        raise ValueError(f"The output {str(output)!r} lies in the output {str(path)!r}. Give another name.")
+        raise PLLError(f"The output {str(output)!r} lies in the output {str(path)!r}. Give another name.")
     replaced = {place for place, (path, _) in written.items() if path.is_file()}
     for name in filter(os.path.exists, inputs):
         real, place = _real(name), _place(name)
@@ -119,12 +121,10 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
         same = place if place in written else next((one for one in map(_place, files) if one in replaced), None)
         if same or place in folders:
             path = written[same][0] if same else folders[place]
-            raise ValueError(
-                f"The output {str(path)!r} is the input {name!r}, or lies in it. Give a name outside of it."
-            )
+            raise PLLError(f"The output {str(path)!r} is the input {name!r}, or lies in it. Give a name outside of it.")
         for path, output in (written[one] for one in map(_place, real.parents) if one in written):
             if path != output:  # where files are written to, there may be others
-                raise ValueError(
+                raise PLLError(
                     f"The input {name!r} lies in the output {str(path)!r}, and would be lost. Give another name."
                 )
 

@@ -136,12 +136,12 @@ class PLL(LM):
                 weights = files_digest(sorted(path for path in Path(folder).rglob("*") if path.is_file()))
             now = {**self.get_model_info(), "contents": weights}
             if "spacy-pll" not in cache_hook.dbdict and len(cache_hook.dbdict):
-                raise ValueError(
+                raise PLLError(
                     "The cache has responses of another model: spacy-pll has written no settings into it. Give "
                     "--use_cache another name."
                 )
             if (before := cache_hook.dbdict.setdefault("spacy-pll", now)) != now:
-                raise ValueError(
+                raise PLLError(
                     f"The cache has the scores of other settings: {before}. Now they are: {now}. Give --use_cache "
                     "another name."
                 )

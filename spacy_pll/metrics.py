@@ -260,7 +260,7 @@ def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     # For each array, the kinds that it may have, and its shape.
     wanted = [("iu", (n_rows,)), ("b", (n_rows, columns)), ("f", (n_rows,)), ("b", (n_rows, n))]
     if any(array.dtype.kind not in kinds or array.shape != shape for array, (kinds, shape) in zip(arrays, wanted)):
-        raise ValueError(
+        raise PLLError(
             f"The metric {name!r} must return the int array `target` (rows,), the bool array `masked` (rows, {n}), the "
             f"float array `weight` (rows,), and None or the bool array `removed` (rows, {n}). They are "
             f"{', '.join(f'{array.dtype}{array.shape}' for array in arrays)}."
@@ -268,16 +268,16 @@ def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     if removed is not None and (
         (removed & masked[:, :n]).any() or removed[np.arange(len(target)), np.clip(target, 0, n - 1)].any()
     ):
-        raise ValueError(f"The metric {name!r} has a row that masks a piece, or scores it, and removes it as well.")
+        raise PLLError(f"The metric {name!r} has a row that masks a piece, or scores it, and removes it as well.")
     outside = target[(target < 0) | (target >= n)]
     if len(outside):
-        raise ValueError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
+        raise PLLError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
     total = np.bincount(target, weights=weight, minlength=n)
     wrong = np.flatnonzero(~(np.abs(total - 1) < 1e-6))  # NaN is wrong, too
     if len(wrong) and not getattr(metric, "in_the_mean", False):
         piece = int(wrong[0])
         problem = f"weights that sum to {total[piece]:g}" if (target == piece).any() else "no row"
-        raise ValueError(
+        raise PLLError(
             f"The metric {name!r} has {problem} for piece {piece} of a context of {n}. Return at least one row for "
             "each piece, with weights that sum to 1."
         )
@@ -338,7 +338,7 @@ def check_claim(metric: Metric) -> None:
         problem = "it has a row that does not mask the piece that it scores"
     else:
         return
-    raise ValueError(
+    raise PLLError(
         f"The metric {metric_name(metric)!r} says that it masks within words, but {problem}. Set its attribute "
         "`within_words` to False."
     )

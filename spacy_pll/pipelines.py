@@ -17,7 +17,7 @@ from spacy.util import get_package_version, is_package, load_config, registry
 from thinc.api import Config, ConfigValidationError, get_torch_default_device
 
 from .component import PLLScorer, get_scorer
-from .errors import PLLError, similar
+from .errors import PLLError, explained, similar
 from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
@@ -166,7 +166,8 @@ def make_pipeline(
 def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = None) -> Language:
     """See `make_pipeline`. model (Optional[LanguageModel]): The one that the settings name, if it is loaded already."""
     if chosen.gpu_id >= 0:
-        spacy.require_gpu(chosen.gpu_id)
+        with explained(f"The GPU {chosen.gpu_id} cannot be used"):
+            spacy.require_gpu(chosen.gpu_id)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     if isinstance(chosen.model, Language):
@@ -286,14 +287,14 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     for part in parts:
         name, _, value = part.partition("=")
         if name not in SETTINGS or name == "model":
-            raise ValueError(
+            raise PLLError(
                 f"Unknown setting {name!r} of the scorer {scorer!r}.{similar(name, SETTINGS)} The settings are: "
                 f"{', '.join([*SETTINGS][1:])}."
             )
         try:
             values[name] = parse_value(value, SETTINGS[name])
         except ValueError as error:
-            raise ValueError(f"The setting {name!r} of the scorer {scorer!r} is {value!r}. {error}") from None
+            raise PLLError(f"The setting {name!r} of the scorer {scorer!r} is {value!r}. {error}") from None
     return PipelineSettings(**values)
 
 
@@ -330,7 +331,8 @@ def pipeline_config(model: str) -> Path | None:
 def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     """A saved pipeline with one `pll` component, some settings of which are replaced."""
     pipeline, component = settings.model, settings.component
-    saved = load_config(path)
+    with explained(f"{path} cannot be read"):
+        saved = load_config(path)
     if settings.lang not in ("en", lang := saved["nlp"]["lang"]):
         raise PLLError(
             f"`lang` is {settings.lang!r}, and the pipeline {pipeline!r} is in {lang!r}.", "Leave out `lang`."
@@ -338,7 +340,7 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:
-        raise ValueError(
+        raise PLLError(
             f"The pipeline {pipeline!r} has no `pll` component; it has these: {', '.join(components) or 'none'}. "
             'Add one with nlp.add_pipe("pll"), and save the pipeline again with nlp.to_disk.'
         )
@@ -358,7 +360,11 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     try:
         nlp = spacy.load(source, config=config, exclude=[name for name in names if name != chosen])
     except ConfigValidationError as error:
-        raise ValueError(f"The config of the pipeline {pipeline!r} is not valid. {_faults_of(error)}") from None
+        raise PLLError(f"The config of the pipeline {pipeline!r} is not valid. {_faults_of(error)}") from None
+    except PLLError:
+        raise
+    except ValueError as error:
+        raise PLLError(f"The pipeline {pipeline!r} cannot be loaded: {error}") from error
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp
@@ -380,7 +386,7 @@ def _vary(settings: PipelineSettings) -> Language:
     nlp, scorer = settings.model, get_scorer(settings.model, settings.component)
     for name in OF_LOADED:
         if (value := getattr(settings, name)) != getattr(PipelineSettings, name):
-            raise ValueError(
+            raise PLLError(
                 f"`{name}` is {value!r}, and this pipeline is loaded already. Leave it out, or give the name or folder "
                 "of a model instead of the pipeline."
             )

@@ -132,7 +132,7 @@ class Predictor:
         variants: Sequence[Metric] = (),
     ):
         if not isinstance(model, LanguageModel):
-            raise ValueError(
+            raise PLLError(
                 "`model` must be a name, a folder, or a block with @architectures, such as spacy-pll.MaskedLM.v1. "
                 f"It is {model!r:.100}."
             )
@@ -293,7 +293,7 @@ class Predictor:
         """Each doc's spans that have a token."""
         spans = [list(filter(len, spans)) for spans in self.get_spans(docs)]
         if len(spans) != len(docs) or any(span.doc is not doc for doc, of_doc in zip(docs, spans) for span in of_doc):
-            raise ValueError(
+            raise PLLError(
                 f"`get_spans` must give one list of spans for each doc, in the order of the docs. For {len(docs)} docs "
                 f"it gave {len(spans)} lists, or spans of other docs. Use one of this package's span getters, such "
                 "as spacy-pll.sent_spans.v1."

@@ -71,7 +71,7 @@ class ScoringSettings:
         names = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)  # as in configs
         object.__setattr__(self, "metrics", names)
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
+            raise PLLError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
         check_values(self)
         for name in ("targets", "units"):
             if not isinstance(key := getattr(self, name), str | None):
@@ -80,7 +80,7 @@ class ScoringSettings:
                     "Put spans under a key, for example with the component span_ruler (docs/spacy.md).",
                 )
         if (part := self.sample_words) is not None and (type(part) not in (float, int) or not 0 < part <= 1):
-            raise ValueError(f"`sample_words` must be a number above 0, and at most 1. It is {part!r}.")
+            raise PLLError(f"`sample_words` must be a number above 0, and at most 1. It is {part!r}.")
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise PLLError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
@@ -126,10 +126,10 @@ def check_values(settings: Any) -> None:
         if value is None and of.default is None:
             continue
         if choices and value not in choices:
-            raise ValueError(f"`{name}` must be {' or '.join(choices)}. It is {value!r}.")
+            raise PLLError(f"`{name}` must be {' or '.join(choices)}. It is {value!r}.")
         if least is not None and (type(value) is not int or value < least):
             kind = "" if type(value) is int else "a whole number, "
-            raise ValueError(f"`{name}` must be {kind}{least} or more. It is {value!r}.")
+            raise PLLError(f"`{name}` must be {kind}{least} or more. It is {value!r}.")
 
 
 def with_known_values(function: Function) -> Function:
@@ -143,7 +143,7 @@ def with_known_values(function: Function) -> Function:
     def checked(*args: Any, **named: Any) -> Any:
         for name, value in {**dict(zip(choices, args)), **named}.items():
             if value is not None and choices.get(name) and value not in choices[name]:
-                raise ValueError(f"`{name}` must be {' or '.join(choices[name])}. It is {value!r}.")
+                raise PLLError(f"`{name}` must be {' or '.join(choices[name])}. It is {value!r}.")
         return function(*args, **named)
 
     return cast(Function, checked)

@@ -13,7 +13,7 @@ import srsly
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from .errors import PLLError
+from .errors import PLLError, explained
 
 # One list of spans for each doc.
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
@@ -34,9 +34,10 @@ def get_doc_spans(docs: list[Doc]) -> list[list[Span]]:
 def get_sent_spans(docs: list[Doc]) -> list[list[Span]]:
     """The sentences of each doc.
 
-    RAISES (ValueError): A doc has no sentence boundaries; spaCy's message says which components set them.
+    RAISES (PLLError): A doc has no sentence boundaries; spaCy's message says which components set them.
     """
-    return [list(doc.sents) for doc in docs]
+    with explained("The sentences cannot be read"):
+        return [list(doc.sents) for doc in docs]
 
 
 def get_strided_spans(docs: list[Doc], window: int, stride: int) -> list[list[Span]]:
@@ -70,11 +71,11 @@ def configure_strided_spans(window: int, stride: int) -> SpanGetter:
     RAISES (ValueError): One of them is less than 1, or `stride` is larger than `window`.
     """
     if window < 1 or stride < 1:
-        raise ValueError(
+        raise PLLError(
             f"`window` and `stride` of a span getter are numbers of tokens, 1 or more. They are {window} and {stride}."
         )
     if stride > window:
-        raise ValueError(
+        raise PLLError(
             f"The `stride` of a span getter is {stride}, which is more than its `window` of {window} tokens. So the "
             f"tokens between two windows would have no score. Give a `stride` of at most {window}."
         )

@@ -34,7 +34,7 @@ def check_texts(texts: Any, name: str = "texts") -> None:
         advice = f"Give one column, such as {name}[{next(of_texts, 'sentence')!r}]."
     else:
         return
-    raise ValueError(f"`{name}` must be a list of texts. It is {found}. {advice}")
+    raise PLLError(f"`{name}` must be a list of texts. It is {found}. {advice}")
 
 
 def warn_of_path(text: str | Doc) -> None:

@@ -53,3 +53,19 @@ def test_only_what_a_user_can_put_right_is_shown():
     assert list(map(str, shown)) == ["a", "b", "c"]
     with pytest.raises(KeyError), shown_errors(shown.append):
         raise KeyError("a defect")
+
+
+@pytest.mark.parametrize("error", [ValueError("operands could not be broadcast"), TypeError("x"), KeyError("x")])
+def test_defects_keep_their_traceback(error):
+    shown = []
+    with pytest.raises(type(error)) as raised, shown_errors(shown.append):
+        raise error
+    assert raised.value is error and shown == []
+
+
+@pytest.mark.parametrize("error", [PLLError("a"), InputError("a"), OSError("a"), ImportError("a")])
+def test_errors_for_people_are_shown(error):
+    shown = []
+    with shown_errors(shown.append):
+        raise error
+    assert shown == [error]

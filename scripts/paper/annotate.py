@@ -13,6 +13,7 @@ from pathlib import Path
 from spacy.tokens import DocBin
 
 from spacy_pll.corpus.readers import read_records
+from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import make_pipeline
 
 from .errors import shown_errors
@@ -43,7 +44,7 @@ def main():
     with shown_errors():
         files = sorted(args.corpus.rglob("*.txt"))
         if not files:
-            raise ValueError(f"There is no .txt file in {args.corpus}. Name the folder with --vars.annotate_corpus.")
+            raise PLLError(f"There is no .txt file in {args.corpus}. Name the folder with --vars.annotate_corpus.")
         nlp, identity = None, identify(Model(args.model, "masked"))
         for path in files:
             target = args.output / path.relative_to(args.corpus).with_suffix(".spacy")

@@ -10,6 +10,7 @@ like `assets`, or has them in its subfolder `data`. Each file must have the SHA-
 import argparse
 from pathlib import Path
 
+from spacy_pll.errors import PLLError
 from spacy_pll.evaluation.readers import TABLE_ENDINGS
 
 from .errors import shown_errors
@@ -28,13 +29,13 @@ def read_sums(path: Path = SUMS) -> dict[str, str]:
 def check(path: Path, digest: str):
     """RAISES (ValueError): The file is missing, or its content differs from the published one."""
     if not path.is_file():
-        raise ValueError(
+        raise PLLError(
             f"The asset {path} is missing. Download it with `python -m spacy project assets`, or name a folder that "
             "holds it: --vars.data FOLDER."
         )
     found = sha256(path)
     if found != digest:
-        raise ValueError(
+        raise PLLError(
             f"The asset {path} is not the published file: its SHA-256 is {found}, where {digest} is expected. "
             "Remove it and download it again with `python -m spacy project assets`."
         )
@@ -58,7 +59,7 @@ def _refuse_others(folder: Path, known: set[Path]):
     """BLiMP is read from all tables in its folder, so any other table would be scored as a paradigm of BLiMP."""
     for path in folder.rglob("*"):
         if path.suffix.lower() in TABLE_ENDINGS and path not in known:
-            raise ValueError(f"{path} is no file of BLiMP, but would be read as one. Move it elsewhere.")
+            raise PLLError(f"{path} is no file of BLiMP, but would be read as one. Move it elsewhere.")
 
 
 def main():

@@ -7,6 +7,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from spacy_pll.errors import PLLError
+
 from .data import lower_case_words, read_dataset
 from .errors import shown_errors
 from .names import BUILTIN, DATASET_TITLES, model_title, split_list
@@ -130,7 +132,7 @@ def main():
             about += f"\n\nNot counted, because found {where}: {', '.join(missing)}."
             print(f"Not counted: {', '.join(missing)}, {where}.")
         if not tokenizers:
-            raise ValueError(f"None of these tokenizers was found: {', '.join(missing)}.")
+            raise PLLError(f"None of these tokenizers was found: {', '.join(missing)}.")
         with analysis(args.results, "oov", "Words split into several pieces", about) as output:
             table = rows(tokenizers, datasets)
             output.table("oov", table, "Share of words that the tokenizer splits, in percent, next to K&I's Table 2", {

@@ -25,7 +25,7 @@ import numpy as np
 from spacy.language import Language
 
 from spacy_pll.component import get_scorer
-from spacy_pll.errors import InputError
+from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.items import Pair, smallest_groups
 from spacy_pll.metrics import sentence_l2r
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
@@ -165,7 +165,7 @@ def choose(paradigms: list[dict[str, str]], names: list[str]) -> list[dict[str, 
     known = [row["paradigm"] for row in paradigms]
     for name in names:
         if name not in known:
-            raise ValueError(
+            raise PLLError(
                 f"There are no figures for a paradigm {name!r}. Use all, none or some of these: {', '.join(known)}."
             )
     return [row for row in paradigms if row["paradigm"] in names]
@@ -191,13 +191,11 @@ def check(model: str, args: argparse.Namespace) -> bool | None:
     key = Path(model).name  # bert-base-cased, google-bert/bert-base-cased, or a folder of that name
     all_paradigms = read_figures(args.published / PARADIGMS)
     if key not in all_paradigms:
-        raise ValueError(
-            f"There are no published figures for {model!r}. Name some of these: {', '.join(all_paradigms)}."
-        )
+        raise PLLError(f"There are no published figures for {model!r}. Name some of these: {', '.join(all_paradigms)}.")
     sentences = read_figures(args.published / SENTENCES).get(key, [])
     paradigms = choose(all_paradigms[key], args.paradigms)
     if not sentences and not paradigms:
-        raise ValueError(f"Without paradigms there is no figure for {model}. Name some of them, or use all.")
+        raise PLLError(f"Without paradigms there is no figure for {model}. Name some of them, or use all.")
     if paradigms and not any((args.assets / BLIMP_PATH).glob("*.jsonl")):
         print(
             f"Skipped: {args.assets} has no BLiMP. Download it with `python -m spacy project assets`, or name a folder "

@@ -15,6 +15,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from spacy_pll.errors import PLLError
+
 from .errors import shown_errors
 from .files import read_json, write_whole
 from .output import CONTENTS
@@ -186,7 +188,7 @@ def main():
         scores = Scores(args.results)
         missing = [name for name in ANALYSES if not (args.results / name / CONTENTS).is_file()]
         if missing:
-            raise ValueError(
+            raise PLLError(
                 f"There are no results of {', '.join(missing)} in {args.results}. Make them: "
                 f"python -m spacy project run {missing[0]}"
             )

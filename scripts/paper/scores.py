@@ -26,6 +26,7 @@ from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
+from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset, read_items
@@ -246,7 +247,7 @@ class Scores:
     def __init__(self, results: Path):
         self.folder = results / "scores"
         if not (self.folder / INDEX).is_file():
-            raise ValueError(f"There are no scores in {self.folder}. Make them: python -m spacy project run score")
+            raise PLLError(f"There are no scores in {self.folder}. Make them: python -m spacy project run score")
         self.index = read_json(self.folder / INDEX)
         install(Names("pll", METRICS["masked"]))
         install(Names("causal", METRICS["causal"]))
@@ -292,14 +293,14 @@ def main():
     models = [Model(name, "masked") for name in args.models] + [Model(name, "causal") for name in causal]
     with shown_errors():
         if not args.datasets:
-            raise ValueError("No data set is named. Set the var `datasets` to some: eventsadapt, brown, librispeech.")
+            raise PLLError("No data set is named. Set the var `datasets` to some: eventsadapt, brown, librispeech.")
         if args.gpu_id >= 0:
             import spacy
 
             spacy.require_gpu(args.gpu_id)
         folders = [file_name(model.name) for model in models]
         if len(set(folders)) < len(folders):
-            raise ValueError(f"Two of these models would have the same folder of scores: {', '.join(folders)}.")
+            raise PLLError(f"Two of these models would have the same folder of scores: {', '.join(folders)}.")
         datasets = {name: read_dataset(name, args.assets) for name in args.datasets}
         pairs = read_blimp(args.assets / BLIMP_PATH, args.blimp_pairs) if args.blimp_pairs else []
         blimp = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.metrics import get_metric, masks_within_words
 from spacy_pll.scoring.wordpieces import Words
@@ -40,13 +41,13 @@ class TuningSettings:
         for metric in self.metrics:
             check_can_be_tuned_for(metric)
         if not self.margins or len(set(self.margins)) < len(self.margins) or min(self.margins) < 0:
-            raise ValueError(f"`margins` must be numbers from 0, each only once. They are {list(self.margins)}.")
+            raise PLLError(f"`margins` must be numbers from 0, each only once. They are {list(self.margins)}.")
         if self.precision not in ("float32", "bfloat16"):
-            raise ValueError(f"`precision` must be float32 or bfloat16. It is {self.precision!r}.")
+            raise PLLError(f"`precision` must be float32 or bfloat16. It is {self.precision!r}.")
         for name in ("steps", "targets", "learning_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ValueError(f"`{name}` must be more than 0. It is {value}.")
+                raise PLLError(f"`{name}` must be more than 0. It is {value}.")
 
     def highest_rate(self, model: MaskedLanguageModel) -> float:
         """The highest learning rate."""
@@ -65,7 +66,7 @@ def check_can_be_tuned_for(metric_name: str) -> None:
     rows = metric(TRIAL)
     one_each = np.array_equal(np.sort(rows.target), np.arange(len(TRIAL))) and bool((rows.weight == 1).all())
     if not (one_each and masks_within_words(metric)):
-        raise ValueError(
+        raise PLLError(
             f"A model cannot be tuned for the metric {metric_name!r}: that needs a metric that scores each piece by "
             "one masked context, in which pieces of its own word are masked, such as word_l2r, original or whole_word."
         )

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from spacy_pll.arrays import IntArray
+from spacy_pll.errors import PLLError
 from spacy_pll.files import atomic_write
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
@@ -89,12 +90,12 @@ class Trainer:
         try:
             state = torch.load(self.path, "cpu", weights_only=True)
         except Exception as error:  # PyTorch raises many kinds
-            raise ValueError(f"The checkpoint {self.path} is damaged. Delete its folder, and start again.") from error
+            raise PLLError(f"The checkpoint {self.path} is damaged. Delete its folder, and start again.") from error
         before = state["run"]
         changed = [key for key in {**before, **self.identity} if before.get(key) != self.identity.get(key)]
         if changed:
             lines = [f"{key}: it was {before.get(key)!r}, and is now {self.identity.get(key)!r}" for key in changed]
-            raise ValueError(
+            raise PLLError(
                 f"The run in {self.path.parent} cannot be resumed, because this has changed: {'; '.join(lines)}. "
                 "Change it back, or delete that folder to start again."
             )
@@ -140,7 +141,7 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         if not np.isfinite([in_groups, exactly, norm.item()]).all():
             kept = f"The last checkpoint is kept: {self.path}" if self.path.exists() else "There is no checkpoint yet"
-            raise ValueError(
+            raise PLLError(
                 f"The loss is {in_groups + exactly} at step {self.progress.step + 1}, so tuning stopped. {kept}. Start "
                 f"again, to another folder, with a lower --learning-rate (it was {self.rate:g}), or without "
                 "--precision bfloat16."

@@ -15,6 +15,7 @@ from spacy.tokens import Doc
 
 from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
+from ..errors import PLLError
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
 from ..prediction import DocScores, Predictor, batches_of
 from ..settings import BATCH_SIZE, ScoringSettings
@@ -98,14 +99,14 @@ def draws_of(
     RAISES (ValueError): An argument is not valid.
     """
     if n_pairs < 2 or not 0 <= seed < 4096 or unit not in ("piece", "word"):
-        raise ValueError(
+        raise PLLError(
             "`n_pairs` must be at least 2, `seed` a number from 0 to 4095, and `unit` 'piece' or 'word'. They are "
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
     if n_passes is None:
         return [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
     if n_passes < N_LADDERS or n_passes % N_LADDERS or unit != "piece":
-        raise ValueError(
+        raise PLLError(
             f"`n_passes` must be a multiple of {N_LADDERS}, and `unit` 'piece' with it. They are "
             f"{n_passes!r} and {unit!r}."
         )

@@ -13,6 +13,7 @@ from spacy.tokens import Doc, Span
 from ..attributes.names import select_metrics
 from ..attributes.registration import find_names
 from ..component import get_scorer
+from ..errors import PLLError
 from ..settings import BATCH_SIZE
 from ..stream.workers import score_docs
 
@@ -123,7 +124,7 @@ def compare_pairs(
 def _texts_of_pairs(pairs: Iterable[tuple[str | Doc, str | Doc]]) -> Iterator[str | Doc]:
     for pair in pairs:
         if isinstance(pair, str | Doc) or len(pair) != 2:
-            raise ValueError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
+            raise PLLError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
         yield from pair
 
 

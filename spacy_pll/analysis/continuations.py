@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Span
 
 from ..component import get_scorer
+from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import Placed, check_places, place, separated
@@ -78,7 +79,7 @@ def score_continuations(
     scorer = get_scorer(varied)
     check_texts(candidates, "candidates")
     if not len(candidates):
-        raise ValueError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
+        raise PLLError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))
     candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]
     places = [_place_of(candidate, prefix, suffix, separator) for candidate in candidates]
@@ -94,7 +95,7 @@ def score_continuations(
 def _place_of(candidate: str, prefix: str, suffix: str, separator: str) -> Placed:
     """The candidate without the white space at its ends, and what stands before and after it."""
     if not candidate.strip():
-        raise ValueError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
+        raise PLLError(f"A candidate must be a text that is not blank. It is {candidate!r}.")
     text = candidate.strip()
     first = candidate.index(text)
     before = separated(prefix, candidate, separator) + candidate[:first]

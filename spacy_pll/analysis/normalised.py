@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..attributes.piece_record import read_record
+from ..errors import PLLError
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -52,10 +53,10 @@ def normalise(
     record = read_record(tokens.doc, attr)
     if record is None:
         problem = f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data."
-        raise ValueError(f"{problem} Score it with keep_pieces=True.")
+        raise PLLError(f"{problem} Score it with keep_pieces=True.")
     metric = metric or next(iter(record.scores))
     if metric not in record.scores:
-        raise ValueError(f"There are no scores under {metric!r}, only under {', '.join(record.scores)}.")
+        raise PLLError(f"There are no scores under {metric!r}, only under {', '.join(record.scores)}.")
     first, last = (tokens.start, tokens.end) if isinstance(tokens, Span) else (0, len(tokens))
     places = [i for i, token in enumerate(record.token) if first <= token < last]
     if not places:
@@ -75,9 +76,9 @@ def normalise(
 def check_method(method: str, unigrams: Unigrams | None) -> None:
     """RAISES (ValueError): There is no such method, or it needs a table of unigrams."""
     if method not in NORMALISATIONS:
-        raise ValueError(f"There is no way to normalise called {method!r}. Choose from {', '.join(NORMALISATIONS)}.")
+        raise PLLError(f"There is no way to normalise called {method!r}. Choose from {', '.join(NORMALISATIONS)}.")
     if method in WITH_UNIGRAMS and unigrams is None:
-        raise ValueError(f"{method!r} needs a table of unigrams. Give load_unigrams(nlp).")
+        raise PLLError(f"{method!r} needs a table of unigrams. Give load_unigrams(nlp).")
 
 
 def unigrams_for(nlp: Language, methods: Sequence[str], path: str | None = None) -> Unigrams | None:

@@ -57,7 +57,7 @@ class Unigrams:
         for encoding in with_progress(encodings, show=show_progress):
             counts.update(encoding.ids)
         if not counts:
-            raise ValueError("No text has a wordpiece, so there is nothing to count. Give other texts.")
+            raise PLLError("No text has a wordpiece, so there is nothing to count. Give other texts.")
         return cls(pieces, [counts[i] for i in range(len(pieces))])
 
     @classmethod

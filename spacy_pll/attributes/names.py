@@ -41,7 +41,7 @@ class Names:
         spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
         clash = {name for name in self.all if self.all.count(name) > 1} | spacys
         if clash:
-            raise ValueError(
+            raise PLLError(
                 f"The attribute name {sorted(clash)[0]!r} would have two meanings. Choose another `attr`, or metric."
             )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
+from ..errors import PLLError
 from ..metrics import BUILTIN_METRICS
 from .names import Names
 from .piece_record import record_value, set_record_value
@@ -23,7 +24,7 @@ def install(names: Names) -> None:
     wanted = list(_extensions(names))
     for cls, name, extension in wanted:
         if cls.has_extension(name) and not _is_same(cls.get_extension(name), extension):
-            raise ValueError(
+            raise PLLError(
                 f"The attribute {cls.__name__}._.{name} is already registered, by another package or with other "
                 f'contents. Choose another name: nlp.add_pipe("pll", config={{"attr": "my_{names.score}"}}).'
             )
@@ -47,7 +48,7 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
     names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
     if any(map(len, whole)) and not names.metrics:
-        raise ValueError(
+        raise PLLError(
             f"These docs have no scores: no token has an attribute _.{attr}_METRIC with a metric that is registered. "
             "Score them first, with a pipeline that has the component `pll`, or name its `attr`, or import what "
             f"registers the metric. Attributes that tokens have: {', '.join(stored) or 'none'}."

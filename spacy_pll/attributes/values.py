@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
+from ..errors import PLLError
 from .stored import key, stored_values
 
 
@@ -62,7 +63,7 @@ def _values(first: Token, last: Token, name: str) -> list[Any]:
         ends_there = key(name, last.idx + len(last)) in user_data
         part = last if not ends_there and _is_later_part(last.nbor(), name) else None
     if part is not None:
-        raise ValueError(
+        raise PLLError(
             f"{part.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
             "the component that splits tokens before `pll` in the pipeline. Values of the doc, and of spans that do "
             "not cut such a token, can be read."

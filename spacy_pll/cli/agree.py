@@ -9,6 +9,7 @@ from typing import Any
 
 from ..corpus.readers import list_files, read_texts
 from ..corpus.records import STANDARD_STREAM
+from ..errors import PLLError
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..files import check_output, write_json
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_settings
@@ -51,7 +52,7 @@ def _compare(
     """
     check_order(command, scorers, corpus)
     if len(scorers) != n_scorers:
-        raise ValueError(
+        raise PLLError(
             f"Give two scorers before the corpus. They are: {', '.join(scorers)}. `pll margins` compares one scorer "
             "with its own exact scores."
         )
@@ -93,7 +94,7 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
     files = [one for one in scorers if Path(one).is_file()]
     if files and corpus != STANDARD_STREAM and not Path(corpus).exists():
         in_order = " ".join([*(one for one in scorers if one != files[0]), corpus, files[0]])
-        raise ValueError(
+        raise PLLError(
             f"The scorers come first, and the texts last: pll {command} {in_order}. There is no file or folder "
             f"{corpus!r}."
         )

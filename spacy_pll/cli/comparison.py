@@ -12,7 +12,7 @@ from spacy.language import Language
 
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
-from ..errors import InputError
+from ..errors import InputError, PLLError
 from ..evaluation.accuracies import OVERALL, Accuracy, Ties
 from ..evaluation.choices import ChoiceScores, ChoiceSuite, place_of, with_equal_options
 from ..evaluation.intervals import Estimate
@@ -236,17 +236,17 @@ def load_scorers(
     common = {name: value for name, value in vars(settings).items() if name not in (*OF_ONE_MODEL, "scoring")}
     common |= settings.scoring
     if scorers and (revisions or settings != PipelineSettings(**common)):
-        raise ValueError(
+        raise PLLError(
             "--scorer takes the place of --model, --revision, --component and --causal. Write them after commas: "
             "--scorer MODEL,revision=v2."
         )
     if revisions and settings.revision:
-        raise ValueError("Give either --revision or --revisions.")
+        raise PLLError("Give either --revision or --revisions.")
     if len(set(revisions)) < len(revisions):
-        raise ValueError(f"--revisions has one of these twice: {','.join(revisions)}.")
+        raise PLLError(f"--revisions has one of these twice: {','.join(revisions)}.")
     model = settings.model or BUILTIN_NAME
     if revisions and (model == BUILTIN_NAME or Path(model).is_dir()):
-        raise ValueError(
+        raise PLLError(
             f"--revisions are of a model on the Hugging Face hub, and {model!r} is none. To compare folders, give "
             "--scorer NAME=FOLDER for each."
         )
@@ -257,7 +257,7 @@ def load_scorers(
         if not (spec and re.fullmatch(r"[\w.-]+", name)) or Path(text.partition(",")[0]).is_dir():
             name = spec = text
         if name in used:
-            raise ValueError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
+            raise PLLError(f"Two scorers have the name {name!r}. Name one with --scorer NAME=MODEL.")
         used[name] = parse_settings(spec, **common)
     return LoadedScorers(used or {model: settings}, check)
 

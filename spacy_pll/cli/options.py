@@ -11,7 +11,7 @@ import typer
 
 from ..corpus.readers import READERS
 from ..corpus.records import FileOptions
-from ..errors import spell
+from ..errors import PLLError, spell
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import BATCH_SIZE, ScoringSettings, choices_of, describe_settings
 from .terminal import PICTURES
@@ -47,7 +47,7 @@ def parse_numbers(option: str, values: Sequence[str]) -> list[int]:
         return [int(value) for value in values]
     except ValueError:
         given = ",".join(values)
-        raise ValueError(f"{option} must be whole numbers with commas, such as 0,1. It is {given!r}.") from None
+        raise PLLError(f"{option} must be whole numbers with commas, such as 0,1. It is {given!r}.") from None
 
 
 # Settings that change nothing in numbers about whole texts.

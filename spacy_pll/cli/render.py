@@ -8,6 +8,7 @@ from typing import Any
 from ..component import get_scorer
 from ..corpus.readers import check_records, read_texts
 from ..corpus.records import STANDARD_STREAM
+from ..errors import PLLError
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
 from ..stream.workers import score_docs
@@ -43,7 +44,7 @@ def render_cli(
     vmin (float): Scores at or below this get the darkest colour.
     """
     if output.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
+        raise PLLError(f"OUTPUT is a web page, so its name must end in .html. It is {str(output)!r}.")
     check_output(output, (output.suffix,), force)
     check_vmin(vmin)
     if input != STANDARD_STREAM:

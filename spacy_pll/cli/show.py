@@ -7,6 +7,7 @@ from spacy.tokens import Doc
 from wasabi import table
 
 from ..component import PLLScorer, get_scorer
+from ..errors import PLLError
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..texts import warn_of_path
@@ -29,7 +30,7 @@ def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) 
     masks (bool): Show the text with masks that the model read for each wordpiece.
     """
     if masks and any(map(settings.scoring.get, ("alternatives", "distribution"))):
-        raise ValueError("--masks shows probabilities of the text alone. Leave out --alternatives and --distribution.")
+        raise PLLError("--masks shows probabilities of the text alone. Leave out --alternatives and --distribution.")
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.

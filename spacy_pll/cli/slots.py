@@ -6,6 +6,7 @@ from typing import Any
 
 from ..analysis.slots import Slots, slots
 from ..corpus.formats import write_table
+from ..errors import PLLError
 from ..evaluation.items import levels
 from ..evaluation.slots import read_slots, slot_measures
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
@@ -55,12 +56,10 @@ def slots_cli(
     by = grouping.get("by")
     at = parse_numbers("--hits", hits or ("5", "10"))
     if min(at) < 1 or (hits or by) and not reading["gold"]:
-        raise ValueError(
-            "--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more."
-        )
+        raise PLLError("--hits and --by are for --gold. Give the column of the right candidate, and hits of 1 or more.")
     keep, top, max_pieces, shared_pieces = (asking[name] for name in ASKING)
     if top and keep:
-        raise ValueError("--top says how many words there are. Leave out --keep.")
+        raise PLLError("--top says how many words there are. Leave out --keep.")
     texts = read_slots(path, search=bool(top), **reading, **how)
     levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS

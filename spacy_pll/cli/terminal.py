@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET, STANDARD_STREAM
-from ..errors import InputError
+from ..errors import InputError, PLLError, explained
 from ..files import atomic_write, check_apart, check_output, outputs_of
 from ..stream.known import KeptScores
 from ..visualize.plots import new_figure
@@ -123,7 +123,9 @@ def draw(file: Path, plot: Callable[..., Any], *results: Any) -> None:
     """Write a picture, and make its folder if needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(file) as picture:
-        plot(*results).savefig(picture, format=file.suffix[1:])
+        figure = plot(*results)
+        with explained(f"{file} cannot be drawn"):  # such as a picture of thousands of groups
+            figure.savefig(picture, format=file.suffix[1:])
 
 
 @contextmanager
@@ -155,7 +157,7 @@ class Stoppable(Iterable[T]):
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         signal.signal(signal.SIGINT, self._before)
-        if self.stopped and (error is None or isinstance(error, ValueError)):  # as if no text was scored
+        if self.stopped and (error is None or isinstance(error, PLLError)):  # as if no text was scored
             raise KeyboardInterrupt
 
     def __len__(self) -> int:

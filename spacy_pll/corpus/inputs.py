@@ -101,7 +101,8 @@ class Input(FileOptions):
             return ""
         row = Nested({self.column: record.text, **record.fields})
         # Parquet files give Arrow's scalars.
-        row |= {name: value.as_py() for name, value in record.fields.items() if hasattr(value, "as_py")}
+        names = {column, column.partition(".")[0]} & row.keys()
+        row |= {name: row[name].as_py() for name in names if hasattr(row[name], "as_py")}
         is_empty = column in row and (row[column] is None or isinstance(row[column], Missing))
         return "" if is_empty else get_text(row, record.location, column, f"`{setting}`")
 

@@ -1,6 +1,5 @@
 """A text of the input, and what is said where it cannot be read."""
 
-import codecs
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..errors import InputError, listed, no_column
+from ..errors import InputError, PLLError, listed, no_column
 from ..settings import check_values
 
 STANDARD_STREAM = "-"
@@ -111,11 +110,11 @@ class FileOptions:
     def __post_init__(self) -> None:
         check_values(self)
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"`delimiter` must be one character, such as ';'. It is {self.delimiter!r}.")
+            raise PLLError(f"`delimiter` must be one character, such as ';'. It is {self.delimiter!r}.")
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
-            raise ValueError(
+            "".encode(self.encoding)
+        except (LookupError, ValueError):  # there is none; or it is not one of text
+            raise PLLError(
                 f"`encoding` must be one that Python knows, such as 'cp1252'. It is {self.encoding!r}."
             ) from None
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..errors import PLLError
 from ..settings import with_known_values
 from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, proportion
 from .items import Item, levels, smallest
@@ -64,7 +65,7 @@ def outcomes_of(scores: FloatArray, right: Sequence[int] | IntArray, ties: Ties 
         one other; or 1 if the right option comes first, and otherwise 0.
     """
     if np.isnan(scores).any():
-        raise ValueError("A score is not a number (NaN), so its item has no outcome. Score the texts again.")
+        raise PLLError("A score is not a number (NaN), so its item has no outcome. Score the texts again.")
     best = scores == scores.max(axis=1, keepdims=True)
     if ties == "first":
         return (scores.argmax(axis=1) == right).astype(np.float64)

@@ -20,6 +20,7 @@ from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
+from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..prediction import batches_of
 from ..progress import number_of, progress_bar
@@ -182,7 +183,7 @@ class AgreementCounts:
     def result(self) -> Agreement:
         """What `agree` returns."""
         if not self.parts["text"]:
-            raise ValueError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
+            raise PLLError(f"Of the {self.n} texts, none was scored by both scorers, so there is nothing to compare.")
         rng, levels = np.random.default_rng(0), dict[str, Any](piece=None)
         for level in AGREEMENT_LEVELS if self.same_pieces else AGREEMENT_LEVELS[1:]:
             first, second, text = np.concatenate(self.parts[level]).T

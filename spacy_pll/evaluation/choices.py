@@ -14,7 +14,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray, IntArray
-from ..errors import InputError
+from ..errors import InputError, PLLError
 from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE, with_known_values
 from ..stream.workers import Work
@@ -192,7 +192,7 @@ class ChoiceScores:
 
     def _decided(self, ties: Ties) -> dict[str, FloatArray]:
         if self.has_preferences:
-            raise ValueError("These choices have no right option, so there is no accuracy. Use `correlations`.")
+            raise PLLError("These choices have no right option, so there is no accuracy. Use `correlations`.")
         right = [choice.right for choice in self.choices]
         return {scorer: outcomes_of(self.compared(scorer), right, ties) for scorer in self.scores}
 
@@ -266,7 +266,7 @@ class ChoiceScores:
         RAISES (ValueError): The choices have no preferences of people.
         """
         if not self.has_preferences:
-            raise ValueError("These choices have no preferences of people. Use `accuracies`.")
+            raise PLLError("These choices have no preferences of people. Use `accuracies`.")
         people = np.array([choice.preference for choice in self.choices], dtype=np.float64)
         each = ((scorer, self.probabilities(scorer)[:, 0]) for scorer in self.scores)
         return [one for scorer, model in each for one in correlations(self.choices, model, people, by, scorer)]
@@ -301,7 +301,7 @@ class ChoiceScores:
     def _row(self, own: Mapping[str, Any], fields: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, Any]:
         """A row of `rows`."""
         if clash := {*own, *scores} & fields.keys():
-            raise ValueError(f"The {self.unit} have a column {clash.pop()!r}, as their scores do. Rename it.")
+            raise PLLError(f"The {self.unit} have a column {clash.pop()!r}, as their scores do. Rename it.")
         return {**own, **fields, **scores}
 
     def predictions(self, scorer: str, by: Sequence[str] | None = None) -> dict[str, Any]:
@@ -348,7 +348,7 @@ class ChoiceSuite(Suite):
 
     def check(self, per_piece: bool) -> None:
         if not self.choices:
-            raise ValueError(f"There is no {self.unit.removesuffix('s')}, so there is no accuracy.")
+            raise PLLError(f"There is no {self.unit.removesuffix('s')}, so there is no accuracy.")
         if len({choice.preference is None for choice in self.choices}) > 1:
             problem = "Some choices have a right option, and others the preferences of people."
             raise InputError(problem, "Score them one after the other.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..corpus.records import Nested
-from ..errors import no_column
+from ..errors import PLLError, no_column
 from ..stream.contexts import TextInContext
 
 # BLiMP's columns of groups and of smaller groups, with what others call them, in whatever letters; and the field that
@@ -76,7 +76,7 @@ class Group(NamedTuple):
 def default_columns(items: Sequence[Item]) -> list[str]:
     """The columns of phenomena and paradigms as far as all items have them; without paradigms, the files."""
     if not items:
-        raise ValueError("There is no pair, so there is no accuracy.")
+        raise PLLError("There is no pair, so there is no accuracy.")
     shared = set.intersection(*(set(item.fields) for item in items))
     in_order = [column for column in items[0].fields if column in shared]
     return [column for names in (PHENOMENA, PARADIGMS) if (column := _named(in_order, names))]
@@ -101,7 +101,7 @@ def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple
     RAISES (InputError): An item has no such column.
     """
     if isinstance(by, str):
-        raise ValueError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")
+        raise PLLError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")
     columns = list(by) if by is not None else default_columns(items)
     for number, item in enumerate(items, 1):
         for column in columns:

@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..component import get_scorer
+from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..progress import number_of
 from ..settings import BATCH_SIZE
@@ -54,7 +55,7 @@ def compare_margins(
     tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:
-        raise ValueError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
+        raise PLLError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
     varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
     scorers = list(map(get_scorer, varied))
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]

@@ -156,7 +156,7 @@ def perplexity(
     nlp = make_pipeline(nlp, keep_pieces=True, component=component)
     settings, names, work = get_scorer(nlp).settings, get_scorer(nlp).names, Work(batch_size, n_process, show_progress)
     if settings.targets is not None:
-        raise ValueError(
+        raise PLLError(
             f"The pipeline scores only some spans of a text (its setting `targets` is {settings.targets!r}), "
             "but perplexity needs whole texts. Use a pipeline without `targets`."
         )
@@ -259,7 +259,7 @@ def window_perplexities(
         of each; NaN without a wordpiece.
     """
     if n_words < 1:
-        raise ValueError(f"`n_words` must be 1 or more. It is {n_words}.")
+        raise PLLError(f"`n_words` must be 1 or more. It is {n_words}.")
     windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
     places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")

@@ -17,6 +17,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..component import get_scorer
+from ..errors import PLLError
 from ..requirements import extra
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Placed, check_reads_context
@@ -177,7 +178,7 @@ def rescore(
     """
     for name, value in (("weight", weight), ("word_weight", word_weight)):
         if not math.isfinite(value):
-            raise ValueError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
+            raise PLLError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
     nbests = _parse(lists, costs)
     scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))
@@ -220,10 +221,10 @@ def tune_rescoring(
     """
     for name, values in (("weights", weights), ("word_weights", word_weights)):
         if not len(values) or not all(map(math.isfinite, values)):
-            raise ValueError(f"`{name}` must be finite numbers, such as [0.0, 0.5]. They are {values!r:.100}.")
+            raise PLLError(f"`{name}` must be finite numbers, such as [0.0, 0.5]. They are {values!r:.100}.")
     nbests = with_reference(_parse(lists, costs))
     if not nbests:
-        raise ValueError("No list has one reference, so no weight can be tuned. Give lists with a 'reference'.")
+        raise PLLError("No list has one reference, so no weight can be tuned. Give lists with a 'reference'.")
     word_error_rate(["a"], ["a"])  # fails here without jiwer, before anything is scored
     scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
     return best_weights(with_pll(nbests, scores, per_piece), weights, word_weights)

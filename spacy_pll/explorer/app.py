@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 # A script has no package to import from relatively.
 from spacy_pll.analysis.comparison import compare
 from spacy_pll.analysis.continuations import Continuation, score_continuations
-from spacy_pll.errors import shown_errors, spell
+from spacy_pll.errors import PLLError, shown_errors, spell
 from spacy_pll.explorer import MAX_CHARACTERS
 from spacy_pll.explorer.sharing import SharedPipeline
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
@@ -117,7 +117,7 @@ def choose_scores(settings: PipelineSettings, pipeline: SharedPipeline) -> Pipel
     unit, key = WORDS.index(pipeline.words), f"words of {settings.model}"
     words = st.selectbox("Words", WORDS, unit, key=key, help=SETTING_HELP["words"])
     if not metrics:
-        raise ValueError("No metric is chosen. Choose one or more under “Metrics”.")
+        raise PLLError("No metric is chosen. Choose one or more under “Metrics”.")
     return settings.changed(metrics=tuple(metrics), words=words)
 
 
@@ -315,7 +315,7 @@ def split_at_slot(sentence: str) -> tuple[str, str]:
     """The text before and after the slot. RAISES (ValueError): There is no slot, or more than one."""
     parts = SLOT_PATTERN.split(sentence)
     if len(parts) != 2:
-        raise ValueError(
+        raise PLLError(
             f"The sentence must have one slot, written ___. It has {len(parts) - 1}: {sentence!r}. "
             'Write it like this: "The keys to the cabinet ___ on the table."'
         )

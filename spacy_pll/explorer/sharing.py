@@ -9,6 +9,7 @@ from typing import Any
 from spacy.language import Language
 
 from ..component import get_scorer
+from ..errors import PLLError
 from ..metrics import pll_metrics
 from ..pipelines import PipelineSettings, make_pipeline
 from ..visualize.text import approximation
@@ -49,7 +50,7 @@ class SharedPipeline:
         """Check that texts are not too long together. RAISES (ValueError): They are."""
         n, length = len(texts), sum(map(len, texts))
         if length > self.max_characters:
-            raise ValueError(
+            raise PLLError(
                 f"{length:,} characters in {n} text{'s' * (n > 1)} are too many. This page takes up to "
                 f"{self.max_characters:,} at once, because others may be waiting. Take less, or score a file with "
                 "`python -m spacy pll score`. The limit is `max_characters`."

@@ -6,6 +6,7 @@ from typing import Any
 from spacy.util import SimpleFrozenDict, registry
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .forward import Forward, Precision
@@ -44,9 +45,9 @@ class MaskedLanguageModel(TransformerLanguageModel):
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if shift not in (None, 0, 1):
-            raise ValueError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
+            raise PLLError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
         if not 0 <= cfg < math.inf:
-            raise ValueError(f"`cfg` must be a weight of 0 or more, for classifier-free guidance. It is {cfg!r}.")
+            raise PLLError(f"`cfg` must be a weight of 0 or more, for classifier-free guidance. It is {cfg!r}.")
         self.shift, self.predicts_mask, self.cfg = shift, predicts_mask, cfg
 
     def _log_probs(

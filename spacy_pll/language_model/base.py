@@ -134,13 +134,13 @@ class TransformerLanguageModel:
         precision: Precision | None = None,
     ):
         if precision not in (None, *get_args(Precision)):
-            raise ValueError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
+            raise PLLError(f"`precision` must be {' or '.join(get_args(Precision))}. It is {precision!r}.")
         if mixed_precision and precision not in (None, "bfloat16"):
-            raise ValueError(
+            raise PLLError(
                 f"`precision` is {precision!r}, and `mixed_precision` asks for bfloat16. Leave out `mixed_precision`."
             )
         if name is not None and not name.strip():
-            raise ValueError("`name` is empty. Name a model, or leave it out for the built-in one.")
+            raise PLLError("`name` is empty. Name a model, or leave it out for the built-in one.")
         self.name = None if name in BUILTIN_NAMES else name
         self.revision = revision
         self.tokenizer_config, self.transformer_config = dict(tokenizer_config), dict(transformer_config)
@@ -254,7 +254,7 @@ class TransformerLanguageModel:
             logger.info("%r predicts a masked piece one position before it.", source)
         log_probs = self._log_probs(forward, shift, hf_tokenizer, tokenizer, source)
         if masked and shift > texts.before:
-            raise ValueError(
+            raise PLLError(
                 f"The tokenizer of {source!r} puts no special token before a text, so with `shift=1` nothing "
                 f"predicts its first piece. Choose another model, or try 0: {in_block(source, shift=0)}"
             )
@@ -407,7 +407,7 @@ class TransformerLanguageModel:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for name, content in srsly.msgpack_loads(bytes_data).items():
                 if Path(name).name != name:
-                    raise ValueError(
+                    raise PLLError(
                         f"The saved model holds a file named {name!r}, outside its folder. It was tampered with."
                     )
                 (Path(folder) / name).write_bytes(content)

@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..arrays import IntArray
+from ..errors import PLLError
 from ..scoring.passes import Batch
 from .checks import check_finite
 from .forward import Forward
@@ -94,14 +95,14 @@ def find_capabilities(
         passes = [[short], [long, beside]]
         same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
     except UNABLE as error:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} ({kind}) cannot read a short text by itself: {error}. Choose a model of another "
             "architecture."
         ) from error
     for text in (long, short):
         check_finite(text.log_probs, source)
     if not same:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} ({kind}) gives other log-probabilities for a short text if it reads it again, or "
             "together with another one of the same length: its scores would depend on chance, or on other texts. "
             "Choose a model of another architecture."

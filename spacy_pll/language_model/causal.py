@@ -8,6 +8,7 @@ from spacy.util import SimpleFrozenDict
 from tokenizers import Tokenizer
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .base import TransformerLanguageModel
@@ -51,7 +52,7 @@ class CausalLanguageModel(TransformerLanguageModel):
     ):
         super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if leading_space not in (kinds := get_args(LeadingSpace)):
-            raise ValueError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
+            raise PLLError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
         self.lookahead = 1 if leading_space == "previous" else 0  # whether a space follows
 
@@ -62,7 +63,7 @@ class CausalLanguageModel(TransformerLanguageModel):
             return backend
         if tokenizer.bos_token is None:
             block = {"@architectures": "spacy-pll.CausalLM.v1", "tokenizer_config": {"bos_token": "<|endoftext|>"}}
-            raise ValueError(
+            raise PLLError(
                 f"The tokenizer of {source!r} has no beginning-of-sequence token, without which the first piece of a "
                 f"text cannot be scored. Name one: {in_block(source, **block)}"
             )
@@ -107,7 +108,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         super().__init__(forward, shift=1)
         marker, pieces = space_marker(backend)
         if marker is None:
-            raise ValueError(
+            raise PLLError(
                 f"The tokenizer of {source!r} marks no leading spaces ({' or '.join(map(repr, DECODERS))}): it cuts "
                 f"'a a' into {pieces}. leading_space='previous' has no meaning there: leave it at 'word'."
             )

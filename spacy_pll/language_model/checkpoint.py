@@ -92,7 +92,7 @@ def read_checkpoint(
                 source, return_unused_kwargs=True, **{**hub_settings, **transformer_config}
             )
         for name in unused.keys() & transformer_config.keys():
-            raise ValueError(
+            raise PLLError(
                 f"transformer_config has {name!r}, and config.json of {source!r} has no such entry."
                 f"{similar(name, config.to_dict())} Correct or remove it."
             )
@@ -122,7 +122,7 @@ def read_checkpoint(
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
         except (LookupError, TypeError, ValueError, AssertionError, AttributeError, ArithmeticError) as error:
             entry = _entry_with(config, re.findall(r"[\w.-]+", str(error)))
-            raise ValueError(
+            raise PLLError(
                 f"No model can be made as config.json of {source!r} says: {type(error).__name__}: {error}. Correct "
                 f"{entry}, or get the model again."
             ) from error
@@ -324,7 +324,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "
                 "Python file that registers its classes as `code` (docs/models.md), or choose another model."
             )
-        raise ValueError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
+        raise PLLError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
 
 
 def to_device(model: PreTrainedModel, device: torch.device) -> None:

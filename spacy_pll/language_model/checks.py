@@ -43,7 +43,7 @@ def check_no_remote_code(**settings: dict[str, Any]) -> None:
     """RAISES (ValueError): A setting asks to run code that comes with a model."""
     for setting, config in settings.items():
         if "trust_remote_code" in config:
-            raise ValueError(
+            raise PLLError(
                 f"`trust_remote_code` is set in {setting}. Code that comes with a model is never run here. "
                 "Choose a model whose architecture is part of transformers, and remove the setting."
             )
@@ -53,7 +53,7 @@ def check_one_place(transformer_config: Mapping[str, Any], source: str) -> None:
     """RAISES (ValueError): The configuration is to be read from another place than the weights."""
     for key in ("gguf_file", "revision", "subfolder"):
         if key in transformer_config:
-            raise ValueError(
+            raise PLLError(
                 f"transformer_config has {key!r} ({transformer_config[key]!r}), which would hold for config.json, but "
                 f"not for the weights of {source!r}: the scores would be those of another model. Remove it. Choose a "
                 "revision with `revision`, beside `name`. Of a model in a subfolder, give that folder as `name`."
@@ -97,14 +97,14 @@ def check_own_code(settings: Mapping[str, Any], place: str) -> None:
         # It may be a dictionary, which has a name for each part of a model.
         for _, name in _entries({setting: value}) if setting in OWN_CODE else ():
             if isinstance(name, str) and name not in OWN_CODE[setting]:
-                raise ValueError(
+                raise PLLError(
                     f"`{key}` is {name!r} in {place}. Such a name can stand for code on the Hugging Face hub, which is "
                     f"never run here. Remove the setting, or choose one of {', '.join(OWN_CODE[setting])}."
                 )
         if key == "attribute_map":  # it would give the settings above another name
-            raise ValueError(f"`attribute_map` is set in {place}. It can hide other settings: remove it.")
+            raise PLLError(f"`attribute_map` is set in {place}. It can hide other settings: remove it.")
         if key == "quantization_config" and value:
-            raise ValueError(
+            raise PLLError(
                 f"`quantization_config` is set in {place}. Quantized weights need code of other packages or from the "
                 "Hugging Face hub, and are not read here. Choose the checkpoint from which these were made."
             )
@@ -125,7 +125,7 @@ def check_pieces(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
     """RAISES (ValueError): There are special tokens alone: transformers 5 makes a tokenizer up for want of files."""
     if len(tokenizer) <= len({*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}):
         others = " and ".join(name for name in tokenizer.vocab_files_names.values() if name != "tokenizer.json")
-        raise ValueError(
+        raise PLLError(
             f"The tokenizer of {source!r} knows no text, because its files are missing: tokenizer.json"
             f"{f', or {others}' if others else ''}. Copy them from where the model comes from, or save the tokenizer "
             "of its training there: tokenizer.save_pretrained(FOLDER)."
@@ -139,14 +139,14 @@ def check_kind(
     model reads more than the text, or other types of pieces.
     """
     if kind == "masked" and tokenizer.mask_token_id is None:
-        raise ValueError(
+        raise PLLError(
             f"The tokenizer of {source!r} has no mask token, so this is not a masked language model. Choose one, "
             f"such as {example!r}, or name the token: {in_block(source, tokenizer_config={'mask_token': '[MASK]'})}"
         )
     if kind == "masked":
         check_mask_token(tokenizer, source)
     if getattr(config, "use_lang_emb", False) and getattr(config, "n_langs", 1) > 1:  # XLM
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} reads the language of a text beside the text, which is not done here, so its scores "
             "would be wrong. Choose a model that needs no language, such as FacebookAI/xlm-mlm-100-1280."
         )
@@ -156,13 +156,13 @@ def check_kind(
         types |= {kind for kind, is_seen in zip(text.type_ids, text.attention_mask) if is_seen}  # not of padding
     # Funnel's type of its first token is related to each other type alike.
     if types - {0, getattr(tokenizer, "cls_token_type_id", 0)} and getattr(config, "type_vocab_size", 1) > 1:
-        raise ValueError(
+        raise PLLError(
             f"The tokenizer of {source!r} gives the pieces of a text the types (token_type_ids) {sorted(types)}. Here "
             "all have the type 0, so the scores would be wrong. If the model was trained with that, write 0 for each "
             "type_id under 'single' in the post_processor of tokenizer.json. Otherwise choose another model."
         )
     if type(config) not in configs:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} is of type {config.model_type!r}, for which transformers has no {kind} "
             f"language model. Choose a checkpoint of one, such as {example!r}."
         )
@@ -192,7 +192,7 @@ def check_trained(report: Mapping[str, Iterable[str]], model: PreTrainedModel, s
                 "Its head has other names: under transformers 5, it needs a setting: "
                 f"{in_block(source, transformer_config={'legacy': False})}"
             )
-        raise ValueError(
+        raise PLLError(
             f"The checkpoint {source!r} has no trained weights for {', '.join(missing[:8])}"
             f"{' ...' if len(missing) > 8 else ''}. They would be random, and so would the scores. {advice}"
         )
@@ -203,7 +203,7 @@ def check_left_over(report: Mapping[str, Iterable[str]], model: PreTrainedModel,
     # Some checkpoints name the weights as the model without a head does.
     parts = model, model.base_model
     if unused := sorted(name for name in report["unexpected_keys"] if any(_is_of_body(name, part) for part in parts)):
-        raise ValueError(
+        raise PLLError(
             f"The checkpoint {source!r} has weights that its config.json leaves out: {', '.join(unused[:8])}"
             f"{' ...' if len(unused) > 8 else ''}. The scores would be those of another model. Correct config.json, "
             "such as its number of layers, or get it again. Of adapters, merge them into the weights. To score the "
@@ -232,7 +232,7 @@ def check_positions(config: Any, source: str) -> None:
     """
     kind = getattr(config, "position_embedding_type", "absolute")
     if kind not in ("absolute", "rope", None) and "position_embedding_type" not in signature(type(config)).parameters:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} has the position_embedding_type {kind!r}, which transformers "
             f"{transformers.__version__} takes for 'absolute', so its scores would be wrong. Install a version that "
             "has it: pip install 'transformers<5'."
@@ -244,7 +244,7 @@ def count_embeddings(model: PreTrainedModel) -> int:
     # Not only in `Embedding`: I-BERT's are in a class of its own.
     weight = getattr(model.get_input_embeddings(), "weight", None)
     if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
-        raise ValueError(
+        raise PLLError(
             f"A {type(model).__name__} has no table with an embedding for each wordpiece, as a language model needs "
             "it here. Choose a model of another architecture."
         )
@@ -255,7 +255,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
     """RAISES (ValueError): The tokenizer has more entries than the model has embeddings."""
     n_embeddings = count_embeddings(model)
     if len(tokenizer) > n_embeddings:
-        raise ValueError(
+        raise PLLError(
             f"The tokenizer of {source!r} has {len(tokenizer)} entries and the model {n_embeddings}. "
             "They do not belong together. Choose a folder in which they do."
         )
@@ -264,7 +264,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
 def check_room_for_text(tokenizer: Tokenizer, max_length: int, source: str) -> None:
     """RAISES (ValueError): The special tokens alone fill a context."""
     if max_length <= len(tokenizer.encode("").ids):
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} reads at most {max_length} wordpieces, special tokens included, which "
             "leaves no room for text. Check model_max_length in its tokenizer_config.json, and its config.json."
         )
@@ -277,19 +277,19 @@ def check_direction(sees_before: bool, sees_after: bool, should_see: bool, examp
     transformers loads BERT as a decoder, too: with attention to both sides, so each piece would see itself.
     """
     if not sees_before:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} does not see what comes before a piece, so its scores would not depend on the text. "
             "The attention of some architectures, such as MRA, does nothing without a kernel for CUDA. Choose a model "
             f"of another architecture, such as {example!r}."
         )
     if should_see and not sees_after:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} does not see what follows a piece: it is a left-to-right model, or its "
             f"config.json makes it one. Choose a masked language model, such as {example!r}. Or score it as it is: "
             "`causal=True` (in a config, spacy-pll.CausalLM.v1 and the metric causal)."
         )
     if sees_after and not should_see:
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} sees what follows a piece, so each piece would give itself away: it is not a "
             "left-to-right model, or its config.json makes it none. If it is a masked language model, leave out "
             f"`causal` (in a config, use spacy-pll.MaskedLM.v1). Or choose a left-to-right one, such as {example!r}."
@@ -299,7 +299,7 @@ def check_direction(sees_before: bool, sees_after: bool, should_see: bool, examp
 def check_finite(log_probs: torch.Tensor, source: str) -> None:
     """RAISES (ValueError): A log-probability is not finite."""
     if not log_probs.isfinite().all():
-        raise ValueError(
+        raise PLLError(
             f"The model {source!r} gives log-probabilities that are not finite, even for a short text: its weights "
             "are damaged. Get the model again, or choose another one."
         )

@@ -8,6 +8,8 @@ from typing import Any
 from huggingface_hub import constants
 from safetensors import SafetensorError, safe_open
 
+from ..errors import PLLError
+
 ADAPTER = "adapter_config.json"  # of PEFT
 # The files from which transformers reads weights; of a model in several files, their list.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -35,7 +37,7 @@ def check_folder(source: str) -> None:
         return
     if (folder / ADAPTER).is_file():
         base = _read_object(folder / ADAPTER).get("base_model_name_or_path")
-        raise ValueError(
+        raise PLLError(
             f"{source!r} has an adapter ({ADAPTER}), which is a part of a model. Merge it into its model"
             f"{f', {base!r}' if base else ''}: peft.PeftModel.from_pretrained(model, {source!r}).merge_and_unload(). "
             "Give what that returns with its tokenizer, or save both in a folder of their own. Or, if that is what "
@@ -45,7 +47,7 @@ def check_folder(source: str) -> None:
         _read_object(config)
         return
     if (folder / "config.cfg").is_file():
-        raise ValueError(
+        raise PLLError(
             f"{source!r} is a spaCy pipeline, not a language model. Load it with spacy.load({source!r}), or give it to "
             "a function or a command as its model."
         )
@@ -63,7 +65,7 @@ def check_folder(source: str) -> None:
             f"It has {', '.join(names[:8]) or 'no file'}{' ...' if len(names) > 8 else ''}. Give the folder to which "
             "model.save_pretrained and tokenizer.save_pretrained have written"
         )
-    raise ValueError(f"The folder {source!r} has no config.json, so it is not that of a language model. {there}.")
+    raise PLLError(f"The folder {source!r} has no config.json, so it is not that of a language model. {there}.")
 
 
 def check_weights(source: str) -> None:
@@ -88,7 +90,7 @@ def check_weights(source: str) -> None:
                     "lfs pull, or with hf download."
                 )
         if file.suffix == ".safetensors" and (whole := _whole_numbers(file)):
-            raise ValueError(
+            raise PLLError(
                 f"{str(file)!r} has whole numbers in the place of weights: {', '.join(whole[:8])}. Quantized weights "
                 "are not read here. Choose the checkpoint from which these were made."
             )
@@ -99,9 +101,9 @@ def _read_object(file: Path) -> dict[str, Any]:
     try:
         contents = json.loads(file.read_text(encoding="utf8"))
     except ValueError as error:
-        raise ValueError(f"{str(file)!r} is no valid JSON: {error}. Correct it, or get it again.") from None
+        raise PLLError(f"{str(file)!r} is no valid JSON: {error}. Correct it, or get it again.") from None
     if not isinstance(contents, dict):
-        raise ValueError(f"{str(file)!r} must hold an object of JSON. Get it again.")
+        raise PLLError(f"{str(file)!r} must hold an object of JSON. Get it again.")
     return contents
 
 

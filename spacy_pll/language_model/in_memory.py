@@ -45,7 +45,7 @@ def use_loaded(given: object, causal: bool = False, precision: Precision = "floa
     kinds: list[type[Any]] = [CausalLanguageModel] if causal else [MaskedLanguageModel, CausalLanguageModel]
     kind = next((kind for kind in kinds if isinstance(model, kind.configs.get(type(model.config), ()))), None)
     if kind is None:  # no class with a head for language
-        raise ValueError(
+        raise PLLError(
             f"The model {name!r} is a {type(model).__name__}, which is no {'left-to-right' if causal else 'masked'} "
             f"language model that transformers knows. Load it with {kinds[0].auto_class.__name__}"
             f"{', or leave out `causal`' if causal else ''}."

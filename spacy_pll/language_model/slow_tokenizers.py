@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from .text_alignment import Place, align
 
 
@@ -28,7 +29,7 @@ def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
     if type(tokenizer).__name__ in MARKS:
         return SlowTokenizer(tokenizer)  # type: ignore[return-value]  # it has all that is used
     if not tokenizer.is_fast:
-        raise ValueError(
+        raise PLLError(
             f"The tokenizer of {source!r} ({type(tokenizer).__name__}) has no fast version, so it does not give the "
             "position of a piece in the text. Choose a model with a tokenizer.json, or with one of these tokenizers: "
             f"{', '.join(MARKS)}."
@@ -149,7 +150,7 @@ class SlowTokenizer:
         try:
             offsets = align(text, [getattr(piece, "text", self.marks.text(piece)) for piece in pieces])
         except ValueError as error:
-            raise ValueError(
+            raise PLLError(
                 f"The tokenizer of the model, a {type(self.tokenizer).__name__}, does not say which pieces stand where "
                 f"in a text, and for {text[:100]!r} this cannot be found out: {error}. Change the text, or choose a "
                 "model with a tokenizer.json."

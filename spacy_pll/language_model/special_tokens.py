@@ -6,6 +6,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerBase
 
+from ..errors import PLLError
 from ..user_warnings import warn_user
 from .slow_tokenizers import SlowTokenizer
 
@@ -18,7 +19,7 @@ def check_mask_token(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
     """RAISES (ValueError): The mask token is another special token, too, so nothing would be masked with it."""
     for name, token in tokenizer.special_tokens_map.items():
         if name in NO_MASK and tokenizer.convert_tokens_to_ids(token) == tokenizer.mask_token_id:
-            raise ValueError(
+            raise PLLError(
                 f"The mask token of the tokenizer of {source!r} is {tokenizer.mask_token!r}, which stands for "
                 f"{token!r}, its {name}: a model is not trained to predict what is in that place. Give the token that "
                 "was the mask in training its name: tokenizer.mask_token = '[MASK]'. Then give the tokenizer with the "

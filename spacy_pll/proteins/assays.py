@@ -16,7 +16,7 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.records import get_text
-from ..errors import InputError
+from ..errors import InputError, explained
 from ..evaluation.intervals import Estimate
 from ..evaluation.readers import rows_of
 from ..files import check_target, write_json
@@ -145,7 +145,7 @@ def score_assays(
         # Beside a table that was being replaced when a run was stopped are the parts of the new one.
         is_done = table.exists() and not force and not table.with_name(f"{table.name}.parts").exists()
         to_do.append((assay, is_done, now))
-        if is_done and (before := json.loads(manifest.read_text("utf8")) if manifest.exists() else {}) != now:
+        if is_done and (before := _read_manifest(manifest)) != now:
             changed = ", ".join(f"`{name}`" for name in now if before.get(name) != now[name])
             raise FileExistsError(
                 f"{table} is there, with other {changed}. Name another folder, or add `force=True` to replace it."
@@ -165,6 +165,12 @@ def score_assays(
             effects, scores = (measured_effects(scored, name) for name in (measured, column_of(method)))
             rho = rank_correlation(scores, effects)
         yield AssayScore(assay, table, rho)
+
+
+def _read_manifest(manifest: Path) -> dict[str, Any]:
+    """What the scores of an assay depend on; nothing if the file is not there. RAISES (PLLError): It is damaged."""
+    with explained(f"{manifest} is damaged", "Add `force=True` to score the assay again."):
+        return json.loads(manifest.read_text("utf8")) if manifest.exists() else {}
 
 
 def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -> float:

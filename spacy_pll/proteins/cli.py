@@ -82,17 +82,17 @@ def variants_cli(
     given = {"--sequence": sequence, "--fasta": fasta, "--sequence-column": sequence_column, "--assays": assays}
     allowed = {"--fasta", "--sequence-column"} if protein else {"--sequence", "--fasta", "--assays"}
     if sum(value is not None for value in given.values()) != 1 or not any(given[name] for name in allowed):
-        raise ValueError(
+        raise PLLError(
             "Give the protein as --sequence or as --fasta. For many, name the column --protein, and give --fasta or "
             "--sequence-column; or give the folder --assays."
         )
     if settings.model is None:
         raise PLLError("There is no model.", "Give a `model` of proteins, such as facebook/esm2_t12_35M_UR50D.")
     if path is None and (measured or protein or assays):
-        raise ValueError("--measured, --protein and --assays are about FILE. Give the file, too.")
+        raise PLLError("--measured, --protein and --assays are about FILE. Give the file, too.")
     if path is not None and (protein or assays):
         if output is None or output.suffix in TABLES or plot:
-            raise ValueError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
+            raise PLLError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
         if protein:
             sequences = sequence_column or read_sequences(str(fasta))
             many = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
@@ -109,7 +109,7 @@ def variants_cli(
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
-        raise ValueError(NO_PICTURE)
+        raise PLLError(NO_PICTURE)
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}

@@ -13,7 +13,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray
-from ..errors import InputError, listed
+from ..errors import InputError, PLLError, listed
 from ..evaluation.intervals import Estimate, spearman
 from ..settings import with_known_values
 from ..stream.known import KeptScores
@@ -38,7 +38,7 @@ AMBIGUOUS_NUCLEOTIDES = {
     "N": "any nucleotide", "R": "A or G", "Y": "C or T", "S": "C or G", "W": "A or T", "K": "G or T", "M": "A or C",
     "B": "C, G or T", "D": "A, G or T", "H": "A, C or T", "V": "A, C or G",
 }  # fmt: skip
-_SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d+)([^\W\d_])")
+_SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d{1,99})([^\W\d_])")
 WILD_TYPE = ("WT", "WILDTYPE")  # as tables name the sequence itself, and letters of amino acids
 MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
 NO_PICTURE = (
@@ -98,7 +98,7 @@ class VariantScores:
         """
         scores = self.matrix()
         if np.isnan(scores).all():
-            raise ValueError(NO_PICTURE)
+            raise PLLError(NO_PICTURE)
         letters = self.letters
         if "U" in self.sequence.upper() and letters.upper() != AMINO_ACIDS:  # which may be read as T
             letters = letters.translate(str.maketrans("Tt", "Uu"))

@@ -14,6 +14,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from ..arrays import BoolArray, Groups, IntArray, begins, up_to
+from ..errors import PLLError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -65,7 +66,7 @@ class Encoded:
         before[some] = place[pieces_of.starts[some]] - ids_of.starts[some]
         apart = np.flatnonzero(place != (ids_of.starts + before)[pieces_of.owner] + pieces_of.within)
         if len(apart):
-            raise ValueError(
+            raise PLLError(
                 f"The tokenizer puts special tokens between the pieces of {texts[pieces_of.owner[apart[0]]][:100]!r}; "
                 "only special tokens at the beginning and the end of a sequence are supported. Choose another model."
             )

@@ -21,7 +21,7 @@ from spacy.tokens import Doc
 from ..attributes.names import Names
 from ..attributes.piece_record import read_record
 from ..component import get_scorer
-from ..errors import RunComplete
+from ..errors import PLLError, RunComplete, explained
 from ..files import OUTPUTS
 from ..progress import progress_bar
 from ..span_getters import TEXT_SPAN, named_spans
@@ -86,7 +86,8 @@ class KeptScores:
             manifest |= {OUTPUTS: {"files": self._outputs, **self.about_outputs}} if self._outputs else {}
             if self._parts.begin(manifest, ends) is None:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
-            self.found = list(map(json.loads, self._parts.read().splitlines()))
+            with explained(f"The parts in {self._parts.folder} are damaged", "Start again with `force=True`."):
+                self.found = list(map(json.loads, self._parts.read().splitlines()))
             self._unit = unit
 
     def _digest(self, n: int) -> str:
@@ -237,7 +238,7 @@ def text_sums(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that `placed` made, once it is scored."""
     (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)
     if pieces is None and any(not token.is_space for token in text):
-        raise ValueError(
+        raise PLLError(
             f"Nothing was scored in the text {text.text[:100]!r}. If the pipeline's `pll` component leaves out spans "
             "of the text, use one that scores whole texts."
         )

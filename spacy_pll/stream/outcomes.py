@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..component import PLLScorer, get_scorer
+from ..errors import PLLError
 from ..texts import Text, lone_surrogate
 from ..user_warnings import no_warnings
 from .error_handlers import handled, with_default
@@ -19,7 +20,7 @@ CANARY_TEXT = "A word."
 ERROR = "error"  # the column that says why a row has no scores
 
 
-class TextError(ValueError):
+class TextError(PLLError):
     """Why a text cannot be scored: the kind of the error, and its message."""
 
 

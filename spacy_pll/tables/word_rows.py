@@ -14,7 +14,7 @@ from typing import Any
 from spacy.tokens import Doc
 
 from ..component import get_scorer
-from ..errors import InputError, no_column
+from ..errors import InputError, PLLError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
@@ -118,7 +118,7 @@ def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]
     RAISES (ValueError): The base is not above 1.
     """
     if base is not None and not (math.isfinite(base) and base > 1):
-        raise ValueError(f"`base` must be a number above 1, such as 2. It is {base}.")
+        raise PLLError(f"`base` must be a number above 1, such as 2. It is {base}.")
     # Scores may be called so, too: with `attr="surprisal"`.
     pattern = rf"^{SURPRISAL}(?=$|_lag\d+$)"
     return {re.sub(pattern, surprisal_in(base), name): name for name in types if name not in PLACE}

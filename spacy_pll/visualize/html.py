@@ -22,6 +22,7 @@ from ..attributes.names import Names, select_metrics
 from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
 from ..attributes.values import exp_or_inf
+from ..errors import PLLError
 from . import text
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def _unbroken_runs(doc: Doc | Span) -> list[list[Token]]:
 def check_vmin(vmin: float) -> None:
     """RAISES (ValueError): No scale ends at this score."""
     if not (math.isfinite(vmin) and vmin < 0):
-        raise ValueError(
+        raise PLLError(
             f"`vmin` must be a number below 0: scores at or below it get the darkest colour. It is {vmin}. "
             "Set it to -20, for example."
         )

@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from ..arrays import FloatArray
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
+from ..errors import PLLError
 from ..requirements import extra
 from .text import format_number, get_pieces, visible_text
 
@@ -47,7 +48,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     columns = select_metrics(names, metrics)
     labels, lines, unit = _points(doc, names, columns)
     if not np.isfinite([*lines.values()]).any():
-        raise ValueError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
+        raise PLLError(f"No token of the text {doc.text[:100]!r} is scored, so there is nothing to draw.")
     n_rows = math.ceil(len(labels) / _PER_ROW)
     n = math.ceil(len(labels) / n_rows)  # points of a row, so that the last one is about as long as the others
     figure = new_figure(max(4.5, 1.5 + 0.5 * n), 0.5 + 3.1 * n_rows)

@@ -75,6 +75,7 @@ def test_the_help_says_what_can_be_given():
 HELLO = '''
 import sys
 import typer
+from spacy_pll.errors import PLLError
 
 def hello_cli(name: str, loud: bool = typer.Option(False, help="In capital letters.")) -> None:
     """Say hello.
@@ -82,7 +83,7 @@ def hello_cli(name: str, loud: bool = typer.Option(False, help="In capital lette
     To somebody.
     """
     if name == "nobody":
-        raise ValueError("There is nobody. Give a `name`, or `loud=True`.")
+        raise PLLError("There is nobody. Give a `name`, or `loud=True`.")
     print(name.upper() if loud else name)
 '''
 

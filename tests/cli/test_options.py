@@ -9,6 +9,7 @@ import spacy_pll
 from spacy_pll import WordTable, score_words
 from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
+from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.settings import ScoringSettings, describe_settings
 
@@ -86,7 +87,7 @@ def calls(monkeypatch):
 
     def make(settings, **changes):
         made.append(settings)
-        raise ValueError("stop")
+        raise PLLError("stop")
 
     monkeypatch.setattr(show, "make_pipeline", make)
     return made
