@@ -85,7 +85,7 @@ def test_a_language_whose_tokenizer_needs_a_package(monkeypatch):
 def test_a_model_by_its_name_alone(model_folder, tmp_path):
     """What everyone types first. The config that is saved has the block."""
     folder = str(model_folder("bert"))
-    expected = make_pipeline(folder)(SENTENCES[0])._.pll
+    expected = make_pipeline(folder, ["word_l2r", "original"])(SENTENCES[0])._.pll
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"model": folder, "metrics": ["word_l2r", "original"]})
     assert nlp(SENTENCES[0])._.pll == expected

@@ -73,8 +73,10 @@ def test_by_default_it_is_the_metric(make_nlp):
     assert bounds[-1] is bounds[-2] is None and None not in bounds[: len(SENTENCES)]
     docs = list(map(make_nlp("bert", metrics=["original"]), SENTENCES))
     before = [doc._.pll for doc in docs]
-    assert log_probability_bounds(nlp, docs) == bounds[: len(SENTENCES)] and [doc._.pll for doc in docs] == before
-    assert log_probability_bounds(nlp, texts[:1], seed=1) != bounds[:1]
+    np.testing.assert_allclose(log_probability_bounds(nlp, docs), bounds[: len(SENTENCES)], atol=1e-4)
+    assert [doc._.pll for doc in docs] == before
+    (other,) = log_probability_bounds(nlp, texts[:1], seed=1)
+    assert other.score != pytest.approx(bounds[0].score, abs=1e-3)
 
 
 def test_each_sentence_has_a_bound_of_its_own(make_nlp):
@@ -89,7 +91,8 @@ def test_other_settings_have_no_effect_and_no_component_scores(make_nlp):
     nlp = make_nlp("bert", targets="some", mask_margin=1, alternatives=2)
     make_nlp("bert", nlp=nlp, name="another", attr="another")
     doc = nlp.make_doc(SENTENCES[1])
-    assert log_probability_bounds(nlp, [doc]) == log_probability_bounds(make_nlp("bert"), [SENTENCES[1]])
+    (found,), (expected,) = (log_probability_bounds(*one) for one in ((nlp, [doc]), (make_nlp("bert"), [SENTENCES[1]])))
+    assert found == pytest.approx(expected, abs=1e-4)
     assert doc._.pll is doc._.another is None and nlp.pipe_names == ["pll", "another"]
 
 

@@ -129,4 +129,4 @@ def test_bad_places(make_nlp):
     with pytest.raises(ValueError, match="It is one text"):
         log_probability_bounds(nlp, "A text")
     alone, placed, _ = log_probability_bounds(nlp, ["The cup.", ("The cup.", "", ""), (" It.", "The cup.", "")])
-    assert alone == placed == log_probability_bounds(nlp, ["The cup."])[0]
+    assert alone == placed == pytest.approx(log_probability_bounds(nlp, ["The cup."])[0], abs=1e-4)

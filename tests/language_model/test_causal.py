@@ -297,7 +297,7 @@ def test_the_leading_space_is_moved_in_long_texts_and_survives_saving(causal_fol
     following = np.append(marked[1:], True)
     assert (difference[marked & ~following] > 0).all() and (difference[~marked & following] < 0).all()
     # The last word of a window is scored in the next one, so that its next piece is known.
-    assert (difference[~marked & ~following] == 0).mean() > 0.95
+    assert (np.abs(difference[~marked & ~following]) < 1e-4).mean() > 0.95
     nlp.to_disk(tmp_path)
     assert (scores(spacy.load(tmp_path)(PARAGRAPH * 5)) == scores(doc)).all()
 
