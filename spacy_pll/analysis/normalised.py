@@ -47,10 +47,11 @@ def normalise(
     metric (Optional[str]): One of the metrics that the doc was scored with. None is the first.
     attr (str): The component's setting of that name.
     RETURNS (Optional[float]): None where no wordpiece was scored.
-    RAISES (ValueError): There is no such method or metric, no record of wordpieces, or no table of unigrams for them.
+    RAISES (ValueError): There is no such method or metric, no record of wordpieces, or no table of unigrams for them;
+        or a part of the wordpieces was scored, with `sample_words`.
     """
     check_method(method, unigrams)
-    record = read_record(tokens.doc, attr)
+    record = read_record(tokens.doc, attr, whole=True)
     if record is None:
         problem = f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data."
         raise PLLError(f"{problem} Score it with keep_pieces=True.")
@@ -59,8 +60,12 @@ def normalise(
         raise PLLError(f"There are no scores under {metric!r}, only under {', '.join(record.scores)}.")
     first, last = (tokens.start, tokens.end) if isinstance(tokens, Span) else (0, len(tokens))
     places = [i for i, token in enumerate(record.token) if first <= token < last]
-    if not places:
+    drawn = [i for i in places if record.scores[metric][i] is not None]
+    if not drawn:
         return None
+    if len(drawn) < len(places):
+        problem = f"Of the {len(places)} wordpieces of {tokens.text[:50]!r}, {len(drawn)} were drawn by `sample_words`"
+        raise PLLError(f"{problem}, and whole texts are normalised.", "Use a pipeline without it.")
     ids, pieces = [record.ids[i] for i in places], [record.pieces[i] for i in places]
     parts = Parts(
         score=sum(record.scores[metric][i] for i in places),

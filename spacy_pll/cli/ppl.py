@@ -1,7 +1,6 @@
 """`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from wasabi import table
 
+from ..cells import label_of, name_of
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
@@ -138,11 +138,12 @@ def _windows(
 
 def windows_table(rows: list[dict[str, Any]], by: str) -> str:
     """The mean, the maximum and the variance (of the sample) of the perplexities of the windows of each group."""
-    groups = defaultdict[str, list[float]](list)
+    groups = dict[str, tuple[str, list[float]]]()  # by label, with what it is called
     for row in rows:
-        groups[str(row.get(by))] += [] if math.isnan(row["pppl"]) else [row["pppl"]]
+        _, values = groups.setdefault(label_of(row.get(by)), (name_of(row.get(by)), []))
+        values += [] if math.isnan(row["pppl"]) else [row["pppl"]]
     lines: Table = [(by, "windows", "mean", "maximum", "variance")]
-    for name, values in groups.items():
+    for name, values in groups.values():
         spread = f"{variance(values):,.1f}" if len(values) > 1 else ""
         lines.append((name, f"{len(values):,}", *(f"{f(values):,.1f}" if values else "" for f in (fmean, max)), spread))
     return text_table(lines)

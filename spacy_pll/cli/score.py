@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
+from ..compression import format_of
 from ..corpus.distribution import Distribution
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
@@ -97,7 +98,7 @@ def score_cli(
     )
     output = str(output_path)
     _check_options(run, output, resume)
-    if plot and (run.table != "texts" or output == STANDARD_STREAM or output_path.suffix == ".spacy"):
+    if plot and (run.table != "texts" or output == STANDARD_STREAM or format_of(output_path) == ".spacy"):
         raise InputError(
             "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
         )
@@ -128,7 +129,7 @@ def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> 
 
 def _check_options(run: Run, output: str, resume: bool) -> None:
     """RAISES (InputError): Options do not go together."""
-    is_spacy = Path(output).suffix.lower() == ".spacy"
+    is_spacy = format_of(Path(output)) == ".spacy"
     of_words = run.words != WordTable() or run.input.has_sides or run.input.separator != " "
     if run.table != "words" and of_words:
         raise InputError(

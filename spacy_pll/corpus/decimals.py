@@ -2,12 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# Three digits may be thousands, unless nothing but 0 stands before them.
-COMMA, POINT = re.compile(r"[-+]?(?:0,\d+|\d+,(?:\d\d?|\d{4,}))"), re.compile(r"[-+]?\d+\.\d+")
+from ..cells import COMMA, is_missing
+
+POINT = re.compile(r"[-+]?\d+\.\d+")
 UNCLEAR = re.compile(r"[-+]?(?:\d*|\d{1,3}(?:,\d{3})+)")  # whole numbers, or others with a comma
 
 
@@ -17,7 +18,7 @@ class DecimalComma(str):
 
 def with_decimal_comma(cell: str) -> str:
     """The cell, marked if it is such a number."""
-    return DecimalComma(cell) if "," in cell and COMMA.fullmatch(cell) else cell
+    return DecimalComma(cell) if "," in cell and COMMA.fullmatch(cell.strip()) else cell
 
 
 @dataclass
@@ -31,10 +32,18 @@ class Decimals:
         for name, cell in row.items():
             if isinstance(cell, DecimalComma):
                 self.kinds[name].add("comma")
-            elif isinstance(cell, str) and not hasattr(cell, "is_missing") and not UNCLEAR.fullmatch(cell):
-                self.kinds[name].add("point" if POINT.fullmatch(cell) else "other")
+            elif isinstance(cell, str) and not is_missing(cell) and not UNCLEAR.fullmatch(cell.strip()):
+                self.kinds[name].add("point" if POINT.fullmatch(cell.strip()) else "other")
 
     @property
     def are_commas(self) -> bool:
         """Whether some columns are numbers with a comma, and none are numbers with a point."""
         return {"comma"} in self.kinds.values() and {"point"} not in self.kinds.values()
+
+
+def have_commas(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the numbers of a table have a decimal comma."""
+    decimals = Decimals()
+    for row in rows:
+        decimals.add(row)
+    return decimals.are_commas

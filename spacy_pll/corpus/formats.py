@@ -18,7 +18,7 @@ from ..files import atomic_write, to_json, write_text
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from .columns import InputColumns, json_bytes
-from .decimals import Decimals
+from .decimals import have_commas
 from .readers import FIELDS
 from .records import PARQUET
 from .scored_texts import ScoredText
@@ -68,9 +68,14 @@ class JsonLines(Format):
 
 
 class CsvTable(Format):
-    """Comma-separated values with a header. Lists of wordpieces are joined with spaces."""
+    """Comma-separated values with a header. Lists of wordpieces are joined with spaces; others are JSON."""
 
     delimiter = ","
+
+    def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:
+        joined = [name for name, type_ in self.rows.types.items() if type_ == list[str]]
+        for row in super().rows_of(texts):
+            yield {**row, **{name: " ".join(row[name] or ()) for name in joined}}
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
         return to_csv(self.rows_of(texts), self.header, self.delimiter, self.commas).encode("utf8")
@@ -109,13 +114,11 @@ def _delimiter(delimiter: str, commas: bool) -> str:
 
 
 def _cell(value: Any, commas: bool) -> Any:
-    if isinstance(value, list) and all(isinstance(x, str) for x in value):
-        return " ".join(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None  # as in JSON
     if commas and isinstance(value, float):
         return repr(float(value)).replace(".", ",")
-    return to_json(value) if isinstance(value, list | dict | bool) else value
+    return to_json(value) if isinstance(value, list | tuple | dict | bool) else value
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -132,11 +135,8 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
             file.write(table)
     else:
         columns = list({name: None for row in rows for name in row})
-        decimals = Decimals()
-        for row in rows:
-            decimals.add(row)
         delimiter, names = "\t" if path.suffix == ".tsv" else ",", dict(zip(columns, columns))
-        write_text(path, [to_csv([names, *rows], columns, delimiter, decimals.are_commas)])
+        write_text(path, [to_csv([names, *rows], columns, delimiter, have_commas(rows))])
 
 
 class SpacyDocs(Format):

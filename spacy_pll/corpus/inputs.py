@@ -15,6 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..cells import is_missing
 from ..component import get_scorer
 from ..errors import InputError
 from ..span_getters import TEXT_SPAN
@@ -25,7 +26,7 @@ from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .columns import InputColumns
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Missing, Nested, Record, RowError, get_text
+from .records import STANDARD_STREAM, FileOptions, Nested, Record, RowError, get_text
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Input(FileOptions):
         # Parquet files give Arrow's scalars.
         names = {column, column.partition(".")[0]} & row.keys()
         row |= {name: row[name].as_py() for name in names if hasattr(row[name], "as_py")}
-        is_empty = column in row and (row[column] is None or isinstance(row[column], Missing))
+        # White space is a text.
+        is_empty = column in row and type(row[column]) is not str and is_missing(row[column])
         return "" if is_empty else get_text(row, record.location, column, f"`{setting}`")
 
     @contextmanager

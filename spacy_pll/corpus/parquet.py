@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
 from ..errors import InputError
+from ..files import to_json
 from ..requirements import extra
 from .records import Nested, ReadOptions, Row, get_text
 
@@ -164,14 +165,24 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The contents of a file with rows of values that JSON has. Not all rows need have all columns.
+    """The contents of a file with rows of values that JSON has. Lists and objects become JSON text, as in .csv files.
+    Not all rows need have all columns.
 
     RAISES (InputError): A column has values of different types, or some that Parquet cannot hold.
     """
     columns, file = {name: None for row in rows for name in row}, io.BytesIO()
+    whole = [{**columns, **row} for row in rows]
     try:
-        pq.write_table(pa.Table.from_pylist([{**columns, **row} for row in rows]), file)
+        pq.write_table(pa.table({name: _with_json([row[name] for row in whole]) for name in columns}), file)
         return file.getvalue()
     except (pa.ArrowException, OverflowError) as error:
         problem = f"A column has values of two types, or that Parquet cannot hold ({error})"
         raise InputError(f"{problem}. Write {path.with_suffix('.csv')}.") from None
+
+
+def _with_json(values: Sequence[Any]) -> pa.Array:
+    """A column. RAISES (pa.ArrowException): Some values are lists or objects, and others are not."""
+    nested = [isinstance(value, list | tuple | dict) for value in values]
+    if any(nested) and any(value is not None and not one for value, one in zip(values, nested)):
+        raise pa.ArrowTypeError("some are lists or objects")
+    return pa.array([to_json(value) if one else value for value, one in zip(values, nested)])

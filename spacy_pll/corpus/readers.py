@@ -14,15 +14,14 @@ from typing import IO, Any
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..cells import NA, Missing
 from ..compression import format_of, open_file
 from ..errors import InputError, no_column
 from .decoding import invalid_byte, numbered_lines, writable
 from .delimited import Fault, check_width, read_cells
 from .records import (
-    NA,
     PARQUET,
     STANDARD_STREAM,
-    Missing,
     Nested,
     ReadOptions,
     Record,
@@ -295,8 +294,8 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         except InputError as error:
             yield _in_place_of_row(error, location, [*cells], options)
             continue
-        if not options.na_as_text and not NA.isdisjoint(cells):
-            cells = [Missing(cell) if cell in NA else cell for cell in cells]
+        if not options.na_as_text:
+            cells = [Missing(cell) if cell.strip() in NA else cell for cell in cells]
         yield location, dict(zip(header, cells))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..cells import Missing
 from ..errors import InputError, PLLError, listed, no_column
 from ..settings import check_values
 
@@ -15,7 +16,6 @@ STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
 Quoting = Literal["csv", "none"]
-NA = frozenset(("NA", "N/A", "#N/A", "NaN", "<NA>"))  # as R, pandas and spreadsheets write what is missing
 NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
 AS_R_WRITES = "If spaces stand between columns, as R's write.table has it, give `delimiter=' '` (and quote the texts)."
@@ -35,12 +35,6 @@ class Record(NamedTuple):
 
 class RowError(InputError):
     """A row has no text that can be read, which `skip_errors` would skip."""
-
-
-class Missing(str):
-    """A cell of a table that stands for a value that is not there, such as NA."""
-
-    is_missing = True
 
 
 class Nested(dict[str, Any]):

@@ -6,6 +6,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Literal
 
+from ..cells import label_of, number_in
 from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
 from ..settings import with_known_values
@@ -156,7 +157,7 @@ def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading)
         yield Choice([Option(text, good), Option(text, bad)], 0, fields)
     elif columns == ENTITIES:
         (context,) = texts(["input_prefix"])
-        fields = {PARADIGM: f"{file}_{row['numops']}_ops", **_without(row, "input_prefix", "options")}
+        fields = {PARADIGM: f"{file}_{label_of(row['numops'])}_ops", **_without(row, "input_prefix", "options")}
         yield Choice([Option(text, context) for text in texts(["options"])], 0, fields)
     elif columns == EWOK:
         first, second, *targets = texts(EWOK)
@@ -169,10 +170,8 @@ def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading)
     elif columns == WUG:
         sentences, ratio = row["sentences"], row["ratio"]
         options = sentences.split("\t") if isinstance(sentences, str) else texts(["sentences"])
-        try:
-            preference = float(ratio)
-        except (TypeError, ValueError):
-            raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.") from None
+        if (preference := number_in(ratio)) is None:
+            raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.")
         uid = file.removesuffix("_nominalization").removesuffix("_tense")
         fields = {PARADIGM: uid, **_without(row, "sentences")}
         yield Choice([Option(text) for text in options], 0, fields, preference)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..cells import label_of, name_of
 from ..corpus.records import Nested
 from ..errors import PLLError, no_column
 from ..stream.contexts import TextInContext
@@ -44,12 +45,12 @@ class Pair(NamedTuple):
     @property
     def phenomenon(self) -> str:
         """The phenomenon, as in BLiMP and other test sets, or ""."""
-        return str(self.fields.get(_named(self.fields, PHENOMENA), ""))
+        return label_of(self.fields.get(_named(self.fields, PHENOMENA)))
 
     @property
     def paradigm(self) -> str:
         """The paradigm, as in BLiMP and other test sets, or the name of the file, or ""."""
-        return str(self.fields.get(_named(self.fields, PARADIGMS), ""))
+        return label_of(self.fields.get(_named(self.fields, PARADIGMS)))
 
 
 class Option(TextInContext):
@@ -66,10 +67,10 @@ class Choice(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Items that have the same values in some columns."""
+    """Items that have the same labels in some columns, or none."""
 
-    name: str  # the values as text, which no other group of these columns has
-    values: tuple[Any, ...]
+    name: str  # the labels, which no other group of these columns has
+    values: tuple[Any, ...]  # of the first item
     members: list[int]  # the numbers of the items, from 0
 
 
@@ -116,12 +117,12 @@ def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple
 
 
 def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
-    groups: dict[str, Group] = {}
+    groups = dict[tuple[str, ...], Group]()
     for i, item in enumerate(items):
-        values = tuple(item.fields[column] for column in columns)
-        # A value may be a list. And 1 is not True here. What has no name is called "overall" elsewhere.
-        name = " x ".join(map(str, values)) or "''"
-        groups.setdefault(repr(values), Group(name, values, [])).members.append(i)
+        cells = [item.fields[column] for column in columns]
+        values = tuple(cell.strip() if isinstance(cell, str) else cell for cell in cells)
+        group = Group(" x ".join(map(name_of, cells)), values, [])
+        groups.setdefault(tuple(map(label_of, cells)), group).members.append(i)
     count = Counter(group.name for group in groups.values())
     distinct = (
         one if count[one.name] == 1 else one._replace(name=" x ".join(map(repr, one.values))) for one in groups.values()

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..cells import Missing, is_missing, label_of, whole_number
 from ..errors import InputError
-from ..tables.word_rows import is_missing
 from ..user_warnings import warn_user
 
 # A label is the text of an option, its column, its number from 0 or from 1, or its letter.
@@ -22,7 +22,6 @@ GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct
 BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
 # What stands before a sentence that is not good, as linguists write it.
 JUDGMENT = re.compile(r"\s*(?:[*?%]+|#)\s*\w")
-WHOLE = re.compile(r"(\d{1,9})(\.0*)?")
 
 
 def check_judgments(marked: Sequence[bool], places: Sequence[str], what: str) -> None:
@@ -110,12 +109,16 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
     """The number of the option that a label names, if it is read in each way. None: it names none."""
     # What a table has is text or a number. Otherwise the label is missing.
     is_known = isinstance(row.label, str | int | float) and not isinstance(row.label, bool)
-    text, n = str(row.label) if is_known else "", len(row.texts)
-    letter, whole = text.strip().upper(), WHOLE.fullmatch(text.strip())
-    number = int(whole[1]) if whole else -1
+    text, n = str(row.label) if is_known and not is_missing(row.label) else "", len(row.texts)
+    letter, whole = text.strip().upper(), whole_number(text)
+    number = -1 if whole is None else whole
 
     def place(names: Sequence[str]) -> int:
-        return [*names].index(text) if is_known and text in names and len(names) == n else -1
+        """White space at the ends counts if it distinguishes two of them."""
+        alike = [i for i, name in enumerate(names) if name.strip() == text.strip()]
+        exact = [i for i in alike if names[i] == text]
+        found = exact[:1] or (alike if len(alike) == 1 else [])
+        return found[0] if text.strip() and found and len(names) == n else -1
 
     found: dict[LabelKind, int] = {
         "text": place(row.texts),
@@ -134,14 +137,14 @@ def is_good(label: Any, place: str, column: str, good: str | None = None) -> boo
     good (Optional[str]): What good sentences have there. None: one of `GOOD_LABELS`.
     RAISES (InputError): It says neither.
     """
-    found = "" if is_missing(label) else str(label).strip()
+    found = label_of(label)
     if found and good is not None:
-        return found == good
+        return good.strip() in (found, str(label).strip())  # 1.0 may be written so
     if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
         return found.lower() in GOOD_LABELS
     raise InputError(
         f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
         f"Give the value of the good ones: `label='{column}=VALUE'`."
         if found
-        else "Add it." + " Or, if NA is a value, give `na_as_text=True`." * hasattr(label, "is_missing"),
+        else "Add it." + " Or, if NA is a value, give `na_as_text=True`." * isinstance(label, Missing),
     )

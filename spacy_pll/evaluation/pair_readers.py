@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ..cells import is_missing, label_of
 from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
 from ..settings import with_known_values
-from ..tables.word_rows import is_missing
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
@@ -215,9 +215,9 @@ def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, 
 def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
     """The pairs of a file."""
     if layout.item:
-        items = defaultdict[str, list[_Row]](list)
+        items = defaultdict[tuple[str, ...], list[_Row]](list)
         for row in rows:
-            items[repr([row.fields[column] for column in layout.item])].append(row)
+            items[tuple(label_of(row.fields[column]) for column in layout.item)].append(row)
         groups = [*items.values()]
     else:
         if layout.label is None:
@@ -239,7 +239,7 @@ def _check_group(group: list[_Row], layout: Long, first: list[_Row]) -> None:
         "rows."
     )
     if layout.item:
-        of = f"of the item {', '.join(str(group[0].fields[column]) for column in layout.item)}"
+        of = f"of the item {', '.join(label_of(group[0].fields[column]) for column in layout.item)}"
         advice = "A pair has one of each. Name more columns with `item`, or correct the rows."
     elif len(group) == 1:
         raise InputError(f"{places}: the sentence has no partner.", "Each pair needs two rows, one after the other.")
@@ -257,6 +257,6 @@ def _joined_fields(good: dict[str, Any], bad: dict[str, Any]) -> dict[str, Any]:
     fields = dict[str, Any]()
     for name in {**good, **bad}:
         sides = {side: row[name] for side, row in (("good", good), ("bad", bad)) if name in row}
-        is_shared = len(sides) == 2 and sides["good"] == sides["bad"]
+        is_shared = len(sides) == 2 and label_of(sides["good"]) == label_of(sides["bad"])
         fields |= {name: good[name]} if is_shared else {f"{name}_{side}": value for side, value in sides.items()}
     return fields

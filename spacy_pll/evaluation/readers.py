@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from ..cells import number_in
 from ..compression import format_of, open_file
 from ..corpus.columns import check_fields
 from ..corpus.decoding import numbered_lines
@@ -204,10 +205,8 @@ def _nbest_rows(
 
 
 def _number(cell: str, where: str) -> float:
-    score: Any = cell
-    with suppress(ValueError):
-        score = float(cell)
-    return _score(score, where)
+    number = number_in(cell)
+    return _score(cell if number is None or number != number else number, where)
 
 
 def parse_nbest(row: dict[str, Any], place: str, costs: bool | None = None) -> NBest:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cells import label_of, name_of
 from ..compression import format_of
 from ..corpus.readers import SHEETS, check_format
 from ..errors import InputError
@@ -91,12 +92,12 @@ def read_stereoset(path: str) -> StereoSet:
 
 def _read_item(item: Any, task: str, place: str) -> StereoSetItem:
     try:
-        found = [(one["gold_label"], one["sentence"]) for one in item["sentences"]]
+        found = [(label_of(one["gold_label"]), one["sentence"]) for one in item["sentences"]]
         context = str(item["context"]) if task == "intersentence" else ""
-        made = StereoSetItem(task, str(item["bias_type"]), str(item["target"]), ())
+        made = StereoSetItem(task, name_of(item["bias_type"]), name_of(item["target"]), ())
     except (KeyError, TypeError) as error:
         raise InputError(f"{place}: it is not an item of StereoSet ({error!r}).") from None
-    labels = sorted(str(label) for label, _ in found)
+    labels = sorted(label for label, _ in found)
     if labels != sorted(LABELS):
         raise InputError(f"{place}: there must be one sentence for each of {', '.join(LABELS)}. There are: {labels}.")
     if empty := [label for label, text in found if not isinstance(text, str) or not text.strip()]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cells import label_of, name_of
 from ..corpus.readers import list_files
 from ..errors import InputError
 from ..stream.contexts import TextInContext
@@ -148,7 +149,7 @@ def read_syntaxgym(path: str) -> SyntaxGym:
     for file in list_files(path, [".json"]):
         suite = read_json_object(str(file))
         try:
-            name, metric = str(suite["meta"]["name"]), suite["meta"].get("metric", "sum")
+            name, metric = name_of(suite["meta"]["name"]), suite["meta"].get("metric", "sum")
             formulas = {str(one["formula"]): parse_formula(str(one["formula"])) for one in suite["predictions"]}
             found = [(one["item_number"], one["conditions"]) for one in suite["items"]]
         except (KeyError, TypeError) as error:
@@ -160,7 +161,7 @@ def read_syntaxgym(path: str) -> SyntaxGym:
             place, conditions = f"{file}, item {number}", dict[str, tuple[int, Mapping[int, int | None]]]()
             for condition in given:
                 text, regions = _read_condition(condition, place)
-                conditions[condition["condition_name"]] = len(texts), regions
+                conditions[label_of(condition["condition_name"])] = len(texts), regions
                 texts.append(text)
             for region, name_asked, formula in ((*one, text) for text in formulas for one in ASKED.findall(text)):
                 if name_asked not in conditions or region != "*" and int(region) not in conditions[name_asked][1]:

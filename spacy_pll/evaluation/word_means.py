@@ -1,13 +1,14 @@
 """Mean surprisal by place and condition, with intervals over items: the table and the figure of studies of reading."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cells import label_of, numbers_in
 from ..errors import InputError, no_column
-from ..tables.word_rows import is_missing
 from ..visualize.plots import LINES, add_frame, new_figure
 from ..visualize.text import Table, visible_text
 from .intervals import Estimate, mean_estimate
@@ -54,8 +55,9 @@ class WordGroups:
                     self.rows[tuple(labels[: len(columns)])][tuple(labels[len(columns) :]) or words].append(i)
         if not self.rows:
             raise InputError(f"No word has a value in each of the columns {', '.join(names)}, so there are no means.")
-        if all(place.removeprefix("-").replace(".", "", 1).isdecimal() for place in self.places):
-            self.places.sort(key=float)
+        numbers = [number for number in numbers_in(self.places) if number is not None and math.isfinite(number)]
+        if len(numbers) == len(self.places):
+            self.places = [self.places[i] for i in np.argsort(numbers, kind="stable")]
         self.lines = list(dict.fromkeys(group[1:] for group in self.rows))  # one for each condition
 
     def means(self, surprisal: Sequence[float | None]) -> _Means:
@@ -95,7 +97,4 @@ class WordGroups:
 
 
 def _labels(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """The values of some columns, and "" for none. Whole numbers are the same in all formats."""
-    values = [row.get(name) for name in names]
-    whole = [int(one) if isinstance(one, float) and one.is_integer() else one for one in values]
-    return ["" if is_missing(one) else str(one).strip() for one in whole]
+    return [label_of(row.get(name)) for name in names]

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from spacy.language import Language
 
+from ..cells import label_of
 from ..component import get_scorer
+from ..corpus.decimals import have_commas
 from ..corpus.formats import write_table
 from ..corpus.records import get_text
 from ..errors import InputError, explained
@@ -58,7 +60,7 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     """
     sheet = list[tuple[str, Path, Assay]]()
     for _, place, row, _ in rows_of(path, "assays", how):
-        name, sequence, file = (get_text(row, place, key, None) for key in SHEET)
+        name, sequence, file = (get_text(row, place, key, None).strip() for key in SHEET)
         sheet.append((place, Path(folder, file), Assay(name, sequence, [], row)))
     _check_names((assay.name, place) for place, _, assay in sheet)
     for place, table, _ in sheet:
@@ -78,10 +80,10 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
     of_protein, known = defaultdict[str, list[Variant]](list), dict[str, str]()
     for place, item in with_places(items):
         row = dict(item.fields)
-        name = get_text(row, place, protein, "`protein`")
+        name = get_text(row, place, protein, "`protein`").strip()
         if not isinstance(sequences, str) and name not in sequences:
             raise InputError(f"{place}: there is no sequence of {name!r}. There are: {', '.join(sequences):.200}.")
-        own = get_text(row, place, sequences, "`sequences`") if isinstance(sequences, str) else sequences[name]
+        own = get_text(row, place, sequences, "`sequences`").strip() if isinstance(sequences, str) else sequences[name]
         if known.setdefault(name, own) != own:
             raise InputError(f"{place}: {name!r} has another sequence here than before.", "Give them two names.")
         of_protein[name].append(item)
@@ -159,12 +161,19 @@ def score_assays(
                 found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)
                 write_json(manifest, now)
                 write_table(table, list(found.rows()))
-        rho = None
-        if measured is not None:
-            scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", {})]
-            effects, scores = (measured_effects(scored, name) for name in (measured, column_of(method)))
-            rho = rank_correlation(scores, effects)
-        yield AssayScore(assay, table, rho)
+        yield AssayScore(assay, table, None if measured is None else _correlation(assay, table, measured, method))
+
+
+def _correlation(assay: Assay, table: Path, measured: str, method: Method) -> Estimate | None:
+    """Spearman's rho of the scores in a table with what was measured."""
+    how = {"delimiter": ";"} if have_commas(one.fields for one in assay.variants) else {}
+    scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", how)]
+    # What was measured is as it was read, unless someone has changed the order of the table.
+    is_in_order = len(scored) == len(assay.variants) and all(
+        one.mutant in map(label_of, row.fields.values()) for one, row in zip(assay.variants, scored)
+    )
+    effects = measured_effects(assay.variants if is_in_order else scored, measured)
+    return rank_correlation(measured_effects(scored, column_of(method)), effects)
 
 
 def _read_manifest(manifest: Path) -> dict[str, Any]:
@@ -182,8 +191,8 @@ def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -
     scores = [one for one in scores if one.correlation]
     means = [one.correlation.value for one in scores if one.correlation]
     if levels:
-        groups = defaultdict[Any, list[AssayScore]](list)
+        groups = defaultdict[str, list[AssayScore]](list)
         for one in scores:
-            groups[one.assay.fields[levels[0]]].append(one)
+            groups[label_of(one.assay.fields[levels[0]])].append(one)
         means = [mean_correlation(group, levels[1:]) for group in groups.values()]
     return float(np.mean(means)) if means else float("nan")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..cells import label_of
 from ..cli.options import OF_TOKENS, described, file_options, options_from, pipeline_options
 from ..cli.terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 from ..corpus.formats import write_table
@@ -98,7 +99,7 @@ def variants_cli(
             many = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
         else:
             many, measured = list(read_assays(path, str(assays), **reading, **how)), measured or "DMS_score"
-        read = [str(Path(assays, one.fields["DMS_filename"])) for one in many if assays]
+        read = [str(Path(assays, label_of(one.fields["DMS_filename"]))) for one in many if assays]
         inputs = [path, fasta or "", settings.model, settings.code or "", *read]
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)

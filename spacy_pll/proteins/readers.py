@@ -19,7 +19,7 @@ def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
     found = [
-        Variant(get_text(row, place, column), {**of_file, **row}, place)
+        Variant(get_text(row, place, column).strip(), {**of_file, **row}, place)
         for _, place, row, of_file in rows_of(path, "variants", how)
     ]
     if not found:

@@ -13,6 +13,7 @@ import numpy as np
 from spacy.language import Language
 
 from ..arrays import FloatArray
+from ..cells import numbers_in
 from ..errors import InputError, PLLError, listed
 from ..evaluation.intervals import Estimate, spearman
 from ..settings import with_known_values
@@ -40,7 +41,6 @@ AMBIGUOUS_NUCLEOTIDES = {
 }  # fmt: skip
 _SUBSTITUTION = re.compile(r"([^\W\d_])(-?\d{1,99})([^\W\d_])")
 WILD_TYPE = ("WT", "WILDTYPE")  # as tables name the sequence itself, and letters of amino acids
-MISSING = ("", "NA", "N/A", "None", "null")  # in a column of numbers
 NO_PICTURE = (
     "The picture shows single substitutions by one of the 20 amino acids, or nucleotides, such as 'A24G', and there is "
     "none."
@@ -282,23 +282,23 @@ def check_free(variants: Iterable[Variant], method: Method) -> None:
 
 
 def measured_effects(variants: Iterable[Variant], column: str) -> FloatArray:
-    """The numbers in a column, NaN where there is none: an empty cell, or what stands for one.
+    """The numbers in a column, NaN where one is missing.
 
     RAISES (InputError): A variant has no such column, or text in it, or none has a number.
     """
-    effects = list[float]()
-    for place, variant in with_places(variants):
+    placed = list(with_places(variants))
+    for place, variant in placed:
         if column not in variant.fields:
             names = listed(column, variant.fields)
             raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}")
-        value = variant.fields[column]
-        try:
-            effects.append(float("nan" if value is None or str(value) in MISSING else value))
-        except (TypeError, ValueError):
-            raise InputError(f"{place}: {column!r} must be a number. It is {value!r:.100}.") from None
-    if not np.isfinite(effects).any():
+    effects = numbers_in([variant.fields[column] for _, variant in placed])
+    for (place, variant), effect in zip(placed, effects):
+        if effect is None:
+            raise InputError(f"{place}: {column!r} must be a number. It is {variant.fields[column]!r:.100}.")
+    found = np.array(effects, dtype=np.float64)
+    if not np.isfinite(found).any():
         raise InputError(f"No variant has a number in the column {column!r}.")
-    return np.array(effects)
+    return found
 
 
 def rank_correlation(scores: FloatArray, effects: FloatArray) -> Estimate | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from spacy.tokens import Doc
 
+from ..cells import Missing, is_missing, label_of, whole_number
 from ..component import get_scorer
 from ..errors import InputError, PLLError, no_column
 from ..pipelines import Model, PipelineSettings, make_pipeline
@@ -147,9 +148,9 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
                     "Write the value in each row: merged cells of a sheet have it in the first one alone. Or leave the "
                     "column out of `by`."
                     + " Or, if NA is a value, give `na_as_text=True`."
-                    * hasattr(row[empty[0]], "is_missing"),
+                    * isinstance(row[empty[0]], Missing),
                 )
-            texts.setdefault(tuple(str(row[name]).strip() for name in by), []).append((i, text))
+            texts.setdefault(tuple(label_of(row[name]) for name in by), []).append((i, text))
     return list(texts.values())
 
 
@@ -181,7 +182,7 @@ def warn_of_joined_rows(
         for name in (name for name in rows[members[0][0]] if name not in (word, *by)):
             parts = dict[str, list[tuple[int, str]]]()
             for one in members:
-                parts.setdefault(str(rows[one[0]].get(name)), []).append(one)
+                parts.setdefault(label_of(rows[one[0]].get(name)), []).append(one)
             firsts = [part[0][0] for part in parts.values()]
             words = [tuple(text for _, text in part) for part in parts.values()]
             same, times = Counter(words).most_common(1)[0]
@@ -234,16 +235,8 @@ def warn_of_order(
 
 def _number(value: Any) -> float:
     """A whole number; NaN if it is none."""
-    try:
-        return float(value) if float(value).is_integer() else math.nan
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def is_missing(value: Any) -> bool:
-    is_blank = isinstance(value, str) and not value.strip()
-    # Those of JSON, of tables, and of data frames; then NaN.
-    return value is None or is_blank or hasattr(value, "is_missing") or repr(value) == "<NA>" or value != value
+    number = whole_number(value)
+    return math.nan if number is None else float(number)
 
 
 def _text_of(value: Any, i: int) -> str:

@@ -1,5 +1,7 @@
 """Normalised scores against numbers that were computed from the equations with `bc -l`."""
 
+from itertools import product
+
 import pytest
 import spacy
 from spacy.tokens import Doc
@@ -98,6 +100,29 @@ def test_scored_docs(make_nlp):
         assert normalise(doc, "mean_lp", metric="original") == pytest.approx(doc._.pll_original / doc._.pll_pieces)
         log_p_u = sum(unigrams.log_probs[i] for i in doc._.pll_data["ids"])
         assert normalise(doc, "slor", unigrams) == pytest.approx((doc._.pll - log_p_u) / doc._.pll_pieces)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 1.0])
+def test_a_part_of_the_words_is_not_normalised(make_nlp, part):
+    """Nor is a span of which a part is drawn. If all of it is, its score is that without a sample."""
+    nlp, text = make_nlp(keep_pieces=True), "The traveler lost the souvenir."
+    unigrams = Unigrams.count(nlp.get_pipe("pll").model.load().tokenizer, [text])
+    whole, doc = nlp(text), make_nlp(keep_pieces=True, sample_words=part)(text)
+    n_drawn = 0
+    for start, end, method in product(range(len(doc)), range(1, len(doc) + 1), NORMALISATIONS):
+        span = doc[start : max(start + 1, end)]
+        drawn = {bool(token._.pll_pieces) for token in span}
+        n_drawn += drawn == {True}
+        if len(drawn) > 1:
+            with pytest.raises(ValueError, match="were drawn by `sample_words`, and whole texts are normalised"):
+                normalise(span, method, unigrams)
+        else:
+            expected = normalise(whole[span.start : span.end], method, unigrams) if drawn == {True} else None
+            assert normalise(span, method, unigrams) == (expected and pytest.approx(expected, abs=1e-4))
+    assert n_drawn
+    for one in (doc, Doc(doc.vocab).from_bytes(doc.to_bytes())) if part < 1 else ():
+        with pytest.raises(ValueError, match="were drawn by `sample_words`"):
+            normalise(one, "mean_lp")
 
 
 def test_another_name_and_merged_tokens(make_nlp):

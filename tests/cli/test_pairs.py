@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 import weakref
+from contextlib import nullcontext
 
 import pyarrow.parquet as pq
 import pytest
@@ -420,3 +421,23 @@ def test_one_pair_in_many_whose_sentences_are_equal_is_counted_without_a_warning
     result = run("pairs", tmp_path / "pairs.csv", "--model", model_folder("bert"), "--mask-margin", "0")
     said = " ".join(result.stdout.split())
     assert f"1 of the pairs has two equal options, first {tmp_path / 'pairs.csv'}, line 72." in said
+
+
+def test_a_group_with_a_space_behind_its_name_is_one_group_and_its_cells_stay(tmp_path, model_folder):
+    """In all formats. The sentences keep their white space, too."""
+    kinds = ["a", "a ", " b", "b\u00a0", "a"]
+    rows = [{"good": f" {GOOD}", "bad": f" {BAD}", "kind": kind, "note": f" {n} "} for n, kind in enumerate(kinds)]
+    write_jsonl(tmp_path / "p.jsonl", *rows)
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        (table := csv.DictWriter(file, rows[0])).writeheader()
+        table.writerows(rows)
+    for name, ending in (("p.csv", ".csv"), ("p.jsonl", ".csv"), ("p.csv", ".parquet"), ("p.jsonl", ".parquet")):
+        items, options = tmp_path / f"i{ending}", ("--by", "kind", "-o", tmp_path / "o.json", "--force")
+        run("pairs", tmp_path / name, "--model", model_folder("bert"), *options, "--items", items)
+        found = {key[2]: row["pairs"] for key, row in results(tmp_path / "o.json").items() if key[1] == "kind"}
+        assert found == {"a": 3, "b": 2}
+        with open(items, newline="", encoding="utf8") if ending == ".csv" else nullcontext() as file:
+            written = list(csv.DictReader(file)) if file else pq.read_table(items).to_pylist()
+        assert [(row["sentence_good"], row["kind"], row["note"]) for row in written] == [
+            (row["good"], row["kind"], row["note"]) for row in rows
+        ]

@@ -252,7 +252,8 @@ def test_what_a_filter_needs_is_said_and_drawn(tiny, tmp_path):
     again = ("score", source, output, *tiny, "--resume", "--plot")
     assert "exists already" in run(*again, tmp_path / "d" / "p.svg", fails=True).unwrapped_stderr
     assert "Nothing was scored or drawn." in run(*again, tmp_path / "q.svg").unwrapped_stderr
-    for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ()), (tmp_path / "t.spacy", ())):
+    docs = ((tmp_path / name, ()) for name in ("t.spacy", "t.SPACY", "t.Spacy"))  # which have no rows
+    for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ()), *docs):
         error = run("score", source, to, *tiny, "--plot", tmp_path / "q.svg", *more, fails=True).unwrapped_stderr
         assert "--plot draws what is in a table of texts" in error
     assert "Quantiles" not in run("score", source, tmp_path / "t.csv", *tiny, "--tokens").stderr
@@ -317,7 +318,8 @@ def test_what_stood_beside_a_text_is_kept(tiny, tmp_path):
     assert [{k: row[k] for k in rows[i]} for i, row in enumerate(out)] == rows
     table = read_rows(tmp_path / "out.csv")
     assert list(table[0]) == ["Sentence", "id", "tags", "ok", "none", *added()]
-    assert table[0]["id"] == "1" and table[1]["id"] == "" and table[1]["tags"] == "a b" and table[1]["ok"] == "true"
+    assert table[0]["id"] == "1" and table[1]["id"] == "" and table[1]["ok"] == "true"
+    assert table[1]["tags"] == '["a", "b"]'
     docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
     assert docs[1].user_data[FIELDS] == {"tags": ("a", "b"), "ok": True, "none": None}
     assert [doc._.pll for doc in docs] == [row["pll_word_l2r"] for row in out]

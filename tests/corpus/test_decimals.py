@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll.cells import Missing
 from spacy_pll.corpus.decimals import DecimalComma, Decimals, with_decimal_comma
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.readers import read_rows
-from spacy_pll.corpus.records import Missing
 
 
 @pytest.mark.parametrize("cell", ["375,0", "-0,5", "+12,25", "0,125", "1,2345"])

@@ -250,7 +250,7 @@ def test_rows_with_different_columns(tmp_path):
     assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x,y"}]
 
 
-@pytest.mark.parametrize("values", [[1, "a"], [1, 2**64], [2**60 + 1, 0.5], [{}]])
+@pytest.mark.parametrize("values", [[1, "a"], [1, 2**64], [2**60 + 1, 0.5], [["a"], "a"], [{}, 1]])
 def test_rows_that_parquet_cannot_hold(tmp_path, values):
     with pytest.raises(InputError, match=r"A column has values .* Write .*t\.csv"):
         write_table(tmp_path / "t.parquet", [{"a": value} for value in values])

@@ -12,19 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.piece_record import PieceRecord
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet_output
+from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.parquet import (
     read_table as read_parquet,
 )
 from spacy_pll.corpus.parquet_output import ParquetTable, TypedColumns
+from spacy_pll.corpus.readers import read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
 from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
+from spacy_pll.files import to_json
 from spacy_pll.tables.rows import TextRows, TokenRows
 
 from ..columns import added
@@ -138,20 +143,22 @@ TYPES = {
 }  # fmt: skip
 
 
+def made_doc(text, scores):
+    """A text with scores made up for the purpose."""
+    install(NAMES)
+    doc = spacy.blank("en").make_doc(text)
+    for token, score in zip(doc, scores):
+        token._.pll = token._.pll_word_l2r = float(score)
+        token._.pll_pieces = 1
+    places = list(range(len(doc)))
+    doc._.pll_data = PieceRecord(text.split(), places, places, places, places, {"word_l2r": places}).to_dict()
+    return doc
+
+
 @pytest.fixture
 def scored():
-    """Three texts with scores made up for the purpose, the last with nothing to score. Gives them fields."""
-    install(NAMES)
-    nlp, docs = spacy.blank("en"), []
-    for text, scores in [("A cat", [-1, -2]), ("A dog", [-4, -2]), ("", [])]:
-        doc = nlp.make_doc(text)
-        for token, score in zip(doc, scores):
-            token._.pll = token._.pll_word_l2r = float(score)
-            token._.pll_pieces = 1
-        places = list(range(len(doc)))
-        record = PieceRecord(text.split(), places, places, places, places, {"word_l2r": places})
-        doc._.pll_data = record.to_dict()
-        docs.append(doc)
+    """Three texts, the last with nothing to score. Gives them fields."""
+    docs = [made_doc(*one) for one in [("A cat", [-1, -2]), ("A dog", [-4, -2]), ("", [])]]
 
     def make(fields):
         return [ScoredText(n, doc, own) for n, (doc, own) in enumerate(zip(docs, fields))]
@@ -225,6 +232,37 @@ def test_lists_and_objects_of_json_are_text(scored, value):
     table = whole_file(ParquetTable(TextRows("text", NAMES), types), scored([{"n": value}, {"n": None}])).read()
     first, second = table["n"].to_pylist()
     assert second is None and json.loads(first) == (list(value) if isinstance(value, tuple) else value)
+
+
+any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | any_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(value=st.lists(any_text) | st.lists(json_values) | st.dictionaries(any_text, json_values, max_size=3))
+@example(value=["New York", "Rome"])
+@example(value=["one"])
+@example(value=[])
+@example(value=[[1], ["a"], {}])
+def test_lists_and_objects_are_json_in_every_table(tmp_path_factory, value):
+    """Of `pll score`, of texts and of tokens, and of the commands that write a table at once."""
+    folder, rows, found = tmp_path_factory.mktemp("tables"), [{"text": "A cat", "n": value}, {"text": "A dog"}], []
+    doc = made_doc("A cat", [-1, -2])
+    for ending in (".csv", ".tsv", ".parquet"):
+        write_table(folder / f"a{ending}", rows)
+        types = columns_of({}, *values_of("n", [value])).types()
+        for of in (TextRows, TokenRows):
+            output = find_format(f"o{ending}", of)(of("text", NAMES), types)
+            texts = [ScoredText(0, doc, {"n": value})]
+            (folder / f"{of.__name__}{ending}").write_bytes(b"".join(output.merge([output.encode(texts)])))
+            found.append(next(read_rows(folder / f"{of.__name__}{ending}"))[1])
+        found.append(next(read_rows(folder / f"a{ending}"))[1])
+    assert {row["n"] for row in found} == {to_json(value)} and json.loads(found[0]["n"]) == value
+    pieces = [row["pieces"] for row in found if "pieces" in row]
+    assert pieces == ["A", "A", ["A"]]  # ours are read with the eyes
 
 
 def test_lists_of_two_sources_are_two_types():

@@ -15,6 +15,7 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.columns import InputColumns
+from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.inputs import Input, checked_records, read_all
 from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
@@ -334,3 +335,22 @@ def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkey
     monkeypatch.setattr("spacy_pll.pipelines.PACKAGES", ["torch", "no-such-package"])
     manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}
+
+
+def test_a_context_that_is_missing_is_none_and_white_space_is_one(tmp_path):
+    """In all formats. Neither a text nor a context loses white space."""
+    cells, texts = ["He ran. ", " ", "\n", "", "NA", " NA ", None, float("nan")], [" A cat. ", "A dog."]
+    expected = [*("He ran. ", " ", "\n", "", "", "", "", "")]
+    rows = [{"text": texts[n % 2], "before": cell} for n, cell in enumerate(cells)]
+    write_table(tmp_path / "a.csv", rows)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_table(
+        tmp_path / "a.parquet",
+        [{**row, "before": None if row["before"] != row["before"] else row["before"]} for row in rows],
+    )
+    for ending in (".csv", ".jsonl", ".parquet"):
+        source = Input(str(tmp_path / f"a{ending}"), context_column="before", separator="")
+        read = list(source.records(spacy.blank("en").vocab))
+        assert [record.text for record in read] == [row["text"] for row in rows]
+        wanted = expected if ending == ".csv" else [*expected[:4], "NA", " NA ", "", ""]
+        assert [record.sides[0] for record in read] == wanted

@@ -1,4 +1,5 @@
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from spacy_pll.proteins import assays
 from spacy_pll.stream.known import KeptScores
 
 from ..cli.conftest import run
+from ..conftest import write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
 
 
@@ -347,6 +349,65 @@ def test_the_mean_is_that_of_types_of_means_of_proteins():
     ]
     assert assays.mean_correlation(some, assays.GROUPED_BY) == pytest.approx(((0.3 + 0.7) / 2 + 0.9) / 2)
     assert assays.mean_correlation(some) == pytest.approx(0.55)
+
+
+def rho_of(said):
+    return re.findall(r"Spearman's rho -?\d\S*", said)
+
+
+MUTANTS, EFFECTS = ["M1A", "K2R:Q22A", "T3W", "A4G"], ["0.5", "1.25", "-2.125", "0.75"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("mutant;pH;DMS_score", [f"{{}};7,{n};{one}" for n, one in enumerate(EFFECTS)]),  # points beside commas
+        ("mutant;pH;DMS_score", [f"{{}};7,{n};{int(8 * float(one))}" for n, one in enumerate(EFFECTS)]),
+        ("mutant;DMS_score", [f"{{}};{one.replace('.', ',')}" for one in EFFECTS]),
+        ("mutant;pH, measured;DMS_score", [f"{{}};7,{n};{one.replace('.', ',')}" for n, one in enumerate(EFFECTS)]),
+        ("mutant,pH,DMS_score", [f'{{}},"7,{n}",{int(8 * float(one))}' for n, one in enumerate(EFFECTS)]),
+        ("mutant,DMS_score", [f"{{}}, {one} " for one in EFFECTS]),
+        ("mutant,note,DMS_score", [f'{{}},"a, ""b""\n{n}",{one}' for n, one in enumerate(EFFECTS)]),
+    ],
+)
+def test_a_table_of_scores_is_read_as_it_was_written(folder, tmp_path, header, rows):
+    """Else all would be scored, and then the run would end, each time."""
+    command = (*proteingym(tmp_path), "--model", folder, "--method", "wt-marginals")
+    (tmp_path / "assays" / "A_2020.csv").write_text(
+        "\n".join(["mutant,DMS_score", *map(",".join, zip(MUTANTS, EFFECTS)), ""])
+    )
+    expected = rho_of(run(*command).stdout)
+    lines = [row.format(mutant) for row, mutant in zip(rows, MUTANTS)]
+    (tmp_path / "assays" / "A_2020.csv").write_text("\n".join([header, *lines, ""]))
+    more = ("--delimiter", ";") if "," in header and ";" in header else ()
+    if more:  # all files of a run are read with the same options
+        for path in [tmp_path / "sheet.csv", *(tmp_path / "assays").glob("[AB]_202[12].csv")]:
+            path.write_text(path.read_text().replace(",", ";"))
+    for options in (("--force",), ()):
+        assert rho_of(run(*command, *more, *options).stdout) == expected
+
+
+@pytest.mark.parametrize("values", [[True, False, True, None], [0.5, 10**20, -1, None], [0.5, 1.25, -2.125, 0.75]])
+def test_measured_effects_of_other_formats_are_compared_each_time(folder, tmp_path, values):
+    """What CSV has in their place, such as true, need not be read as a number."""
+    command = (*proteingym(tmp_path), "--model", folder, "--method", "wt-marginals", "--measured", "dms")
+    (tmp_path / "sheet.csv").write_text("\n".join((tmp_path / "sheet.csv").read_text().split("\n")[:2]))
+    sheet = (tmp_path / "sheet.csv").read_text().replace("A_2020.csv", "A_2020.jsonl")
+    (tmp_path / "sheet.csv").write_text(sheet)
+    rows = [{"mutant": mutant, "dms": value} for mutant, value in zip(MUTANTS, values)]
+    write_jsonl(tmp_path / "assays" / "A_2020.jsonl", *rows)
+    first, second = (rho_of(run(*command).stdout) for _ in range(2))
+    items = read_variants(str(tmp_path / "assays" / "A_2020.jsonl"))
+    found = variants(make_pipeline(str(folder)), PROTEIN, items, method="wt-marginals").correlation("dms")
+    assert first == second == [f"Spearman's rho {found.value:.3f}"]
+
+
+def test_a_table_whose_order_was_changed_is_compared_with_its_own_effects(folder, tmp_path):
+    command = (*proteingym(tmp_path), "--model", folder)
+    before, table = rho_of(run(*command).stdout), tmp_path / "out" / "A_2020.csv"
+    header, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([header, *sorted(rows, reverse=True), ""]))
+    assert rho_of(run(*command).stdout) == before
 
 
 def test_a_row_that_does_not_fit_costs_no_other_assay(folder, tmp_path):

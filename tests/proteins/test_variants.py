@@ -1,3 +1,4 @@
+import math
 import random
 from copy import deepcopy
 from dataclasses import replace
@@ -13,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.proteins.assays import Assay, score_assays
-from spacy_pll.proteins.variants import AMINO_ACIDS
+from spacy_pll.proteins.variants import AMINO_ACIDS, measured_effects
 
 from ..conftest import build_transformer
 from ..protein_models import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
@@ -301,6 +302,24 @@ def test_the_picture(protein_models):
     axes = variants(make_pipeline(str(protein_models["esm"][0])), "UUT", ["U1A"]).plot().axes[0]
     assert "".join(one.get_text() for one in axes.get_yticklabels()) == AMINO_ACIDS
     assert axes.lines[0].get_ydata().tolist() == [AMINO_ACIDS.index("T")]
+
+
+@pytest.mark.parametrize("cell", ["", " ", "NA", "N/A", "#N/A", "NaN", "<NA>", "n/a", "null", "None", " NA "])
+@pytest.mark.parametrize("how", [{}, {"na_as_text": True}])
+def test_a_measured_effect_that_is_missing(tmp_path, cell, how):
+    """It is no text, whatever NA is in other columns."""
+    (tmp_path / "v.csv").write_text(f"mutant,dms\nK2A,0.4\nT3W,{cell}\n")
+    items = read_variants(str(tmp_path / "v.csv"), **how)
+    assert measured_effects(items, "dms").tolist() == pytest.approx([0.4, math.nan], nan_ok=True)
+    assert items[1].fields["dms"] == cell
+
+
+def test_measured_effects_with_a_decimal_comma(tmp_path):
+    (tmp_path / "v.csv").write_text("mutant;dms;n\nK2A;0,4;0,4\nT3W;-1,125;1.5\n")
+    items = read_variants(str(tmp_path / "v.csv"))
+    assert measured_effects(items, "dms").tolist() == [0.4, -1.125]
+    with pytest.raises(InputError, match="line 2: 'n' must be a number. It is '0,4'"):  # and not 1.5 and 0.4
+        measured_effects(items, "n")
 
 
 def test_the_correlation_with_what_was_measured(protein_models):

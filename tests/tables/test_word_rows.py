@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
-from spacy_pll.corpus.records import Missing
+from spacy_pll.cells import Missing
 from spacy_pll.tables.word_rows import INDEX, texts_of_rows, warn_of_joined_rows, warn_of_order
 
 PLAIN = {"log_frequency": False}
