@@ -104,7 +104,7 @@ def test_the_options_of_all_commands(pages):
     assert pages.COMMANDS in (ROOT / "docs" / "command-line.md").read_text(encoding="utf8")
     text = pages.command_options()
     commands = typer.main.get_command(app).commands
-    assert re.findall(r"^### `pll ([\w-]+)`$", text, re.MULTILINE) == list(commands)
+    assert re.findall(r"^### `spacy-pll ([\w-]+)`$", text, re.MULTILINE) == list(commands)
     rows = re.findall(r"^\| `(.+?)` \| .+ \|$", text, re.MULTILINE)
     assert len(rows) == sum(len(command.params) + command.add_help_option for command in commands.values())
     assert "--words [spacy|tokenizer|whitespace|piece]" in rows and "INPUT <str>" in rows
