@@ -128,10 +128,17 @@ def options(context) -> str:
 
     context (click.Context): That of the command.
     """
-    records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
-    rows = [f"| `{name}` | {about} |" for name, about in records]
+    from spacy_pll.cli.help import parts, under_headings
+
+    records = {one.name: one.get_help_record(context) for one in context.command.get_params(context)}
+    arguments = [one.name for one in context.command.params if one.param_type_name == "argument"]
+    options = [name for name in records if name not in arguments]
+    names = [*arguments, *(name for _, names in under_headings(options) for name in names)]
+    rows = [f"| `{records[name][0]}` | {records[name][1]} |" for name in names]
     table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
-    return f"### `pll {context.command.name}`\n\n{context.command.help}\n\n{table}"
+    about, examples, _ = parts(context.command.help)
+    code = "\n".join(["```bash", *examples, "```"]) if examples else ""
+    return f"### `spacy-pll {context.command.name}`\n\n{about}\n\n{code}\n\n{table}"
 
 
 if __name__ == "__main__":

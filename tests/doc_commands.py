@@ -82,6 +82,7 @@ ONLY_CHECKED = {
 # The same for blocks of Python.
 PYTHON_ONLY_CHECKED = {
     "eventsadapt.csv": "needs a data set",
+    "en_core_web_sm": "needs a pipeline that is not on the package index",
     "facebook/esm2": "needs a model of the hub",
     "s3://": "needs a cluster and its storage; tests/test_distributed.py has both on one machine",
     "import datasets": "needs datasets, which only some installations have",

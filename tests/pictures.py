@@ -2,11 +2,13 @@
 
     python -m tests.pictures
 
-draws them anew, for new weights or a new look: look at all of them then. Needs the group `test-all`,
-Chromium with its chromedriver, and the Brown corpus in the folder that SPACY_PLL_DATA names.
+draws them anew, for new weights or a new look: look at all of them then. With the name of a function, such as
+`draw_hungry`, only this one is drawn. Needs the group `test-all`, Chromium with its chromedriver, and the Brown corpus
+in the folder that SPACY_PLL_DATA names.
 """
 
 import io
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +22,12 @@ from spacy_pll import compare, visualize
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
-from .doc_commands import BROWN
+from .doc_commands import BROWN, is_python_run, make_runner
+from .doc_examples import PageRun, read_blocks
 
 DOCS = Path(__file__).parents[1] / "docs"
 SOUVENIR = "The traveler lost the souvenir."
+ARE, IS = "The children are hungry.", "The children is hungry."
 PLURAL, SINGULAR = "The keys to the cabinet are on the table.", "The keys to the cabinet is on the table."
 
 
@@ -88,15 +92,40 @@ def draw_texts(driver, folder: Path):
 
 
 def draw_comparison(driver, folder: Path):
+    set_window(driver, 860, 310)
+    show_comparison(driver, folder, PLURAL, SINGULAR)
+    save(driver, "comparison.png")
+
+
+def draw_hungry(driver, folder: Path):
+    """Two sentences, one below the other, without numbers: the first thing that a reader of README.md sees."""
+    set_window(driver, 430, 400, scale=2)
+    show_comparison(driver, folder, ARE, IS)
+    driver.execute_script("document.querySelectorAll('.delta').forEach(e => e.remove())")
+    sentences = driver.find_element("css selector", ".versions")
+    driver.execute_script("arguments[0].style.width = 'fit-content'", sentences)
+    save(sentences, "hungry.png")
+
+
+def show_comparison(driver, folder: Path, a: str, b: str):
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"keep_pieces": True})
     page = folder / "comparison.html"
-    page.write_text(
-        visualize.render_comparison(compare(nlp, PLURAL, SINGULAR), page=True, jupyter=False), encoding="utf8"
-    )
-    set_window(driver, 860, 310)
+    page.write_text(visualize.render_comparison(compare(nlp, a, b), page=True, jupyter=False), encoding="utf8")
     driver.get(page.as_uri())
-    save(driver, "comparison.png")
+
+
+def draw_tutorial(driver, folder: Path):
+    """The figure that the code of the tutorial draws."""
+    run_page(DOCS / "tutorial.md", folder)
+    picture = Image.open(folder / "figure.png").convert("RGB")
+    picture.quantize(64).save(DOCS / "tutorial.png", optimize=True)
+
+
+def run_page(page: Path, folder: Path):
+    """Run the examples of a page of the documentation in a folder."""
+    for _ in PageRun(folder, make_runner(), is_python_run).run(read_blocks(page)):
+        pass
 
 
 def draw_expectation(driver, folder: Path):
@@ -125,13 +154,23 @@ def focus(driver, word: str):
     wait(lambda: find_seen(driver, ".pll-viz .exp"))
 
 
-def save(driver, name: str):
-    """Save what the browser shows, with 256 colours, which halves the file."""
-    picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+def save(seen, name: str):
+    """Save what the browser, or an element of its page, shows, with 256 colours, which halves the file."""
+    png = seen.screenshot_as_png if hasattr(seen, "screenshot_as_png") else seen.get_screenshot_as_png()
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
     picture.quantize(256).save(DOCS / name, optimize=True)
 
 
-PICTURES: list[Callable] = [draw_figure, draw_groups, draw_texts, draw_comparison, draw_expectation, draw_explorer]
+PICTURES: list[Callable] = [
+    draw_figure,
+    draw_groups,
+    draw_texts,
+    draw_comparison,
+    draw_hungry,
+    draw_tutorial,
+    draw_expectation,
+    draw_explorer,
+]
 
 
 def main():
@@ -141,7 +180,7 @@ def main():
     driver = start_browser()
     set_scheme(driver, "light")
     try:
-        for draw in PICTURES:
+        for draw in [one for one in PICTURES if one.__name__ in sys.argv[1:]] or PICTURES:
             with tempfile.TemporaryDirectory() as folder:
                 draw(driver, Path(folder))
             print(draw.__name__, flush=True)

@@ -67,7 +67,9 @@ def about(one: EntryPoint) -> str:
 
 
 class PLLCommand(TyperCommand):
-    """A command whose errors name its options, and whose help ends with the metrics that there are, if it takes any."""
+    """A command whose errors name its options, and whose help has examples, the options under headings, and the metrics
+    that there are, if it takes any.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         from .errors import options_of, printed_errors
@@ -78,6 +80,16 @@ class PLLCommand(TyperCommand):
             report(hint)
         with printed_errors(options_of(self)):
             return super().invoke(ctx)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        from .help import write_about
+
+        write_about(self.help or "", formatter)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        from .help import write_options
+
+        write_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if {"metrics", "metric"}.intersection(parameter.name for parameter in self.params):
@@ -125,10 +137,17 @@ class LazyCommands(Mapping[str, Any]):
 
 
 class LazyGroup(TyperGroup):
-    """A group of commands that are listed without importing them."""
+    """A group of commands that are listed without importing them. It knows other names for what they do."""
 
     def __init__(self, **settings: Any):
         super().__init__(**{**settings, "commands": LazyCommands(), "rich_markup_mode": None})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        from .help import advice_for
+
+        if args[0] not in self.commands and (advice := advice_for(args[0])):
+            ctx.fail(advice)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

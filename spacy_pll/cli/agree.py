@@ -84,6 +84,10 @@ def agree_cli(scorers: list[str], compare: Callable[..., None]) -> None:
     are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
     that differ most, and the time that each scorer took. If you stop the command, it prints the results for the texts
     that were scored.
+
+    $ spacy-pll agree builtin builtin,mask_margin=1 texts.txt
+    $ spacy-pll agree bert-base-cased bert-large-cased texts.txt
+    docs/evaluation.md
     """
     run = partial(agree, labels=(scorers[0], scorers[-1]))
     compare(command="agree", scorers=scorers, n_scorers=2, compare=run, tables=agreement_tables)

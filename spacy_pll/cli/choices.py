@@ -37,6 +37,10 @@ def choices_cli(
 
     In WUG no option is right. There the result is Spearman's correlation with the preferences of people.
 
+    $ spacy-pll choices choices.jsonl
+    $ spacy-pll choices choices.jsonl --context story --options right,wrong --model bert-base-cased
+    docs/evaluation.md
+
     path (str): A file of choices (.jsonl, .csv, .tsv or .parquet), or a folder of such files.
     predictions (Optional[Path]): Also write what the first scorer chose to FILE.json, as BabyLM's evaluation pipeline
         does.

@@ -37,6 +37,10 @@ def explore_cli(
     The page shows what the model expected in the place of each word, compares two versions of a text, and ranks
     candidates in a slot. Ctrl+C ends it.
 
+    $ spacy-pll explore
+    $ spacy-pll explore --model bert-base-cased --metrics word_l2r,original
+    docs/analysis.md#the-explorer
+
     alternatives (int): For each token, show this many wordpieces that the model expected.
     port (Optional[int]): The port of the page. [default: 8501, or the next free one]
     address (str): The address at which the page listens. With this computer's address in a network, others there can

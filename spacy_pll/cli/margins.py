@@ -34,6 +34,10 @@ def margins_cli(
     the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the
     results are those of the texts until then.
 
+    $ spacy-pll margins builtin texts.txt
+    $ spacy-pll margins bert-base-cased texts.txt --margins 0,1,2 --limit 200
+    docs/one-pass.md
+
     spacings (Sequence[str]): Values of --mask-spacing to try. Both can be given.
     at_least (float): What is close enough: the correlation with the exact scores, by word.
     """

@@ -25,6 +25,10 @@ def pairs_cli(
     BLiMP-NL, CLiMP, CLAMS, Zorro), or a folder of such files. With several metrics or scorers, each is compared with
     the first one on the same pairs.
 
+    $ spacy-pll pairs pairs.csv --by topic
+    $ spacy-pll pairs blimp --model FOLDER --metrics word_l2r,original --output accuracy.json
+    docs/evaluation.md
+
     path (str): A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files.
     """
     evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})

@@ -62,6 +62,10 @@ def ppl_cli(
     The metric sentence_any_order alone gives an upper bound on the perplexity, with its standard error by the draw of
     the orders, in per cent.
 
+    $ spacy-pll ppl corpus.txt
+    $ spacy-pll ppl corpus.jsonl --column text --metrics word_l2r,original --output ppl.json
+    docs/corpora.md
+
     windows (Optional[int]): Measure the pseudo-perplexity of each window of this many words instead, and print its
         mean, maximum and variance for each text. Words are separated by white space. --output is a table with a row for
         each window.

@@ -40,6 +40,10 @@ def render_cli(
     that loads nothing else. So you can mail it and open it anywhere. With --alternatives or --distribution, the page
     shows what the model expected in the place of a token when you hover over it or focus it with the keyboard.
 
+    $ spacy-pll render texts.txt page.html
+    $ spacy-pll render texts.txt page.html --metrics word_l2r,original --alternatives 5
+    docs/corpora.md#pages-pll-render
+
     output (Path): The page to write, an .html file.
     vmin (float): Scores at or below this get the darkest colour.
     """

@@ -76,6 +76,10 @@ def rescore_cli(
     If lists have a "reference", the word error rates before and after reranking are shown. For translations, which may
     have several "references", measure BLEU on the output.
 
+    $ spacy-pll rescore nbest.jsonl --weight 0.4 --output best.jsonl
+    $ spacy-pll rescore nbest.jsonl --dev dev.jsonl --output best.jsonl
+    docs/rescoring.md
+
     metric (Optional[str]): Name of the metric. [default: word_l2r, or causal for a left-to-right model]
     weight (Optional[float]): Weight of the PLL, which is added to the first-pass score. Give this or --dev.
     dev (Optional[str]): Instead of --weight: take the best weight of --grid for this file of n-best lists with

@@ -78,6 +78,10 @@ def score_cli(
     Results are first written to part files in the folder OUTPUT.parts. To continue an interrupted run, run the same
     command with --resume.
 
+    $ spacy-pll score texts.txt scores.csv
+    $ spacy-pll score texts.txt words.csv --table words --metrics left_context --lang en
+    docs/corpora.md
+
     tokens (bool): The same as --table tokens.
     table (str): Write a row for each text, token or word. With tokens, `surprisal` is minus the score under the primary
         metric, in nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides.

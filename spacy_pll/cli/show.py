@@ -26,6 +26,10 @@ def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) 
     expected in the place of each token, with probabilities. With --distribution, there are columns for the rank of the
     token and the entropy of the model's prediction, in nats.
 
+    $ spacy-pll show "The children is hungry." --alternatives 3
+    $ spacy-pll show "The traveler lost the souvenir." --masks
+    docs/command-line.md
+
     texts (List[str]): Texts, each in quotes.
     masks (bool): Show the text with masks that the model read for each wordpiece.
     """

@@ -48,6 +48,10 @@ def slots_cli(
 
     OUTPUT.manifest.json records the model, the settings, and a checksum of the texts and candidates.
 
+    $ spacy-pll slots gaps.csv fillers.csv --candidates tea,book,table
+    $ spacy-pll slots gaps.csv fillers.csv --top 10
+    docs/slots.md
+
     path (str): A table of texts (.jsonl, .csv, .tsv or .parquet), a .txt file, or a folder of them.
     output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
     hits (Sequence[str]): With --gold: print how often the right candidate is among this many best ones. [default: 5,10]

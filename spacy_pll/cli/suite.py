@@ -31,6 +31,10 @@ def suite_cli(
     CrowS-Pairs has the shares of pairs whose sent_more scores higher, also by AUL, with --metrics original,unmasked.
     Another package can add readers (entry point spacy_pll_readers).
 
+    $ spacy-pll suite dev.json --reader stereoset --model bert-base-cased
+    $ spacy-pll suite suites --reader syntaxgym --metrics sentence_l2r
+    docs/test-sets.md
+
     path (str): The file of the suite, or a folder of such files.
     reader (str): Which test set it is: stereoset (its dev.json), syntaxgym (suites in JSON), acceptability (a table of
         sentences with labels, such as CoLA), crows_pairs (crows_pairs_anonymized.csv), or the name of a reader of

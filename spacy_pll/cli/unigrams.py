@@ -32,6 +32,10 @@ def unigrams_cli(
     SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
     table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
 
+    $ spacy-pll unigrams corpus.txt unigrams.json
+    $ spacy-pll unigrams corpus.txt unigrams.json --model bert-base-cased
+    docs/normalised-scores.md
+
     output (Path): The table to write: FILE.json.
     """
     check_output(output, (".json",), force)

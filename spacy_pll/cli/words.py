@@ -44,6 +44,10 @@ def words_cli(
 
     OUTPUT.manifest.json records the model, the settings, and the checksum of the input.
 
+    $ spacy-pll words stimuli.csv scored.csv --by item --metrics left_context
+    $ spacy-pll words stimuli.csv scored.csv --by item --means region,condition
+    docs/reading.md
+
     output (Path): The table to write: FILE.csv, FILE.tsv or FILE.parquet.
     means (Sequence[str]): Columns: the place, such as the region, and conditions. The mean surprisal of each group is
         printed.

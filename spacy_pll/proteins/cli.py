@@ -79,6 +79,10 @@ def variants_cli(
     The score says how much more probable a variant is than the protein itself, in nats (Meier et al. 2021).
     masked-marginals masks its sites, wt-marginals masks nothing, so that one forward pass serves all variants, and
     pseudo-ppl compares the pseudo-log-likelihoods of both sequences.
+
+    $ spacy-pll variants variants.csv --sequence MKTAYIAKQRQISFVK --model facebook/esm2_t6_8M_UR50D
+    $ spacy-pll variants variants.csv --fasta protein.fasta --measured effect --output scores.csv
+    docs/proteins.md
     """
     given = {"--sequence": sequence, "--fasta": fasta, "--sequence-column": sequence_column, "--assays": assays}
     allowed = {"--fasta", "--sequence-column"} if protein else {"--sequence", "--fasta", "--assays"}
