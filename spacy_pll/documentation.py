@@ -9,8 +9,8 @@ NAMED = re.compile(r"\bdocs/([\w-]+\.md(?:#[\w-]+)?)")
 
 
 def page(name: str) -> str:
-    """The address of a page, such as "speed.md#gpu", in the repository that setup.cfg names; only its path, if the package
-    is not installed.
+    """The address of a page, such as "speed.md#gpu", in the repository that setup.cfg names. If the package is not
+    installed, this is its path.
     """
     try:
         home = metadata(NAME)["Home-page"]

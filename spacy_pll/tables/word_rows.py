@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import Any
 
 from spacy.tokens import Doc
@@ -28,7 +29,10 @@ PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  #
 SURPRISAL = "surprisal"
 LONGEST_ITEM = 100  # words of a text of which there are versions
 LONG_ENOUGH = 6  # words of a text in which other numbers than their places seldom differ, and are close
+COUNTED = 3 / 4  # the share of steps by 1, from a word to the next, from which a column numbers the words
 INDEX = ("", "index", "Unnamed: 0")  # columns in which data frames number all rows, in the order that they had
+_Numbers = list[tuple[int, float]]  # rows, and what a column has there
+_Step = tuple[tuple[int, float], tuple[int, float]]  # from one of them to the next
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
@@ -160,7 +164,7 @@ def warn_of_joined_rows(
     """Warn if the rows of a text are not neighbours, or are the same words several times, as of several readers, or
     nearly the same, as of several conditions.
     """
-    place = {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
+    place = _places(texts)
     apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if place[b] != place[a] + 1]
     if apart:
         a, b = min(apart)
@@ -207,30 +211,75 @@ def _are_versions(parts: Sequence[Sequence[str]]) -> bool:
 def warn_of_order(
     rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], others: Sequence[str]
 ) -> None:
-    """Warn if a column seems to number the words of each text, and the rows are in another order.
+    """Warn if a column seems to number the words of each text, and the rows are in another order, or some were removed,
+    or are there twice. The number with which a text begins says nothing.
 
-    others (Sequence[str]): Columns that do not.
+    others (Sequence[str]): Columns that do not number words.
     """
-    longest = max(texts, key=len, default=())
-    for name in rows[longest[0][0]] if len(longest) >= LONG_ENOUGH else ():
-        numbers, late = dict[int, float](), 0
-        for members in texts if name not in others else ():
-            own = {i: _number(rows[i].get(name)) for i, _ in members}
-            least, most = min(own.values()), max(own.values())
-            if math.isnan(sum(own.values())) or len({*own.values()}) < len(own) or most - least > 1.5 * len(own):
-                break
-            backward = [i for (i, before), after in zip(own.items(), [*own.values()][1:]) if after < before]
-            if not late and 0 < len(backward) < len(own) - 1:  # from last to first is an order, too
-                late, numbers = backward[0], own
+    longest, place = max(texts, key=len, default=()), _places(texts)
+    for name in rows[longest[0][0]] if longest else ():
+        if name in others or all(math.isnan(_number(rows[i].get(name))) for i, _ in longest):
+            continue
+        numbers = [[(i, _number(rows[i].get(name))) for i, _ in members] for members in texts]
+        steps = [_steps(own) for own in numbers]
+        # Rows without a word are kept, and have numbers of their own.
+        odd = [
+            ((i, before), (j, after))
+            for (i, before), (j, after) in chain(*steps)
+            if after - before != 1 and not (after - before == j - i and place[j] == place[i] + 1)
+        ]
+        counts = len(odd) <= sum(map(len, steps)) * (1 - COUNTED)
+        back = list(chain(*map(_steps_back, steps))) if counts or _are_places(numbers) else []
+        on = [((i, before), (j, after)) for (i, before), (j, after) in odd if counts and after >= before]
+        if not back and not on:
+            continue
+        (i, before), (j, after) = (back or on)[0]
+        if back:
+            advice = "Words are read in the order of the rows. Sort the rows, by numbers and not as text."
+        elif after > before:
+            advice = (
+                f"Were rows removed, such as words without a reading time ({len(on):,} places look so)? Then the words "
+                "after them are scored in another text than people read. Score the whole texts, and remove rows afterwards."
+            )
         else:
-            if numbers:
-                i, j = late, next(i for i in numbers if i > late)
-                warn_user(
-                    f"Rows {i + 1} and {j + 1} are read as neighbours in one text, and have {numbers[i]:g} and "
-                    f"{numbers[j]:g} in the column {name!r}, which seems to number the words of each text. Words are "
-                    "read in the order of the rows. Sort the rows, by numbers and not as text."
-                )
-                return
+            advice = "Is one of them there twice, or a part of another text?"
+        warn_user(
+            f"Rows {i + 1} and {j + 1} are read as neighbours in one text, and have {before:.0f} and {after:.0f} in "
+            f"the column {name!r}, which seems to number the words of each text. {advice}"
+        )
+        return
+
+
+def _places(texts: Sequence[Sequence[tuple[int, str]]]) -> dict[int, int]:
+    """The place of each row that has a word, among all that have one."""
+    return {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
+
+
+def _are_places(numbers: Sequence[_Numbers]) -> bool:
+    """Whether the words of each text have different numbers that are close to one another."""
+    values = [[number for _, number in own] for own in numbers]
+    return max(map(len, values)) >= LONG_ENOUGH and all(
+        len({*own}) == len(own) and max(own) - min(own) <= 1.5 * len(own) and not math.isnan(sum(own)) for own in values
+    )
+
+
+def _steps(own: _Numbers) -> list[_Step]:
+    """The steps from each word of a text to the next. Where numbers come again, as those of words in sentences do, they
+    begin anew with the first or the least number, or one that there was: that is no step.
+    """
+    values = [number for _, number in own]
+    anew, steps = {values[0], min(values)} if len({*values}) < len(values) else set[float](), list[_Step]()
+    for one, other in zip(own, own[1:]):
+        if not other[1] < one[1] or other[1] not in anew:
+            steps.append((one, other))
+        anew.add(other[1])
+    return steps
+
+
+def _steps_back(steps: Sequence[_Step]) -> list[_Step]:
+    """Those to a smaller number, unless all are: from last to first is an order, too."""
+    back = [(one, other) for one, other in steps if other[1] < one[1]]
+    return back if len(back) < len(steps) else []
 
 
 def _number(value: Any) -> float:

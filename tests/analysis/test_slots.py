@@ -186,7 +186,9 @@ def test_the_best_and_the_right_one_are_kept(make_nlp):
     by_text = slots(nlp, texts, [words[:2], ("the souvenir", "cat")])
     assert [sorted(one.text for one in some) for some in by_text] == [["Traveler", "cat"], ["cat", "the souvenir"]]
     (alone,) = slots(nlp, texts[:1], words[:2])
-    assert [(one.text, one.pieces, one.rank) for one in by_text[0]] == [(one.text, one.pieces, one.rank) for one in alone]
+    assert [(one.text, one.pieces, one.rank) for one in by_text[0]] == [
+        (one.text, one.pieces, one.rank) for one in alone
+    ]
     assert [one.score for one in by_text[0]] == pytest.approx([one.score for one in alone], abs=1e-4)
 
 

@@ -178,7 +178,7 @@ def said_of_order(rows, by):
     st.sampled_from(["n", "index"]),
 )
 def test_rows_in_another_order_than_their_numbers(orders, is_sorted, kind, name):
-    orders = [sorted(order) if is_sorted else order for order in orders]
+    orders = [range(len(order)) if is_sorted else order for order in orders]
     rows = [
         {"item": i, name: kind(n), "rt": 300 + n * 37 % 400, "length": 3, "x": None if n else "a", "word": "a"}
         for i, order in enumerate(orders)
@@ -190,6 +190,53 @@ def test_rows_in_another_order_than_their_numbers(orders, is_sorted, kind, name)
     for one in said:
         i, j = (int(number) - 1 for number in re.match(r"Rows (\d+) and (\d+) are", one).groups())
         assert j == i + 1 and float(rows[i]["n"]) > float(rows[j]["n"]) and rows[i]["item"] == rows[j]["item"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),  # the first number
+            st.lists(st.sampled_from(["kept"] * 12 + ["removed", "twice", "no word"]), min_size=5, max_size=12),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([int, str, float]),
+)
+def test_rows_that_were_removed_or_are_there_twice(texts, kind):
+    """By the fates of the rows, which the numbers of a right table do not show."""
+    rows, counted, odd = [], 0, []
+    for item, (first, fates) in enumerate(texts):
+        before = None
+        for number, fate in enumerate(fates, first):
+            row = {"item": item, "n": kind(number), "rt": 300 + number * 37 % 400, "word": "a"}
+            if fate == "no word":
+                rows.append({**row, "word": ""})
+            for copy in range({"kept": 1, "twice": 2}.get(fate, 0)):
+                gone = before is not None and not copy and "removed" in fates[before - first : number - first]
+                if before is not None:
+                    counted += 1
+                    odd += [(len(rows), before, number)] if copy or gone else []
+                rows.append(row)
+                before = number
+    said = said_of_order(rows, ["item"])
+    assert len(said) == bool(odd and len(odd) <= counted / 4)
+    for one in said:
+        j, before, after = odd[0]
+        assert f" and {j + 1} are read as neighbours in one text, and have {before} and {after} in the column" in one
+        assert ("rows removed" in one) == (before != after) and ("there twice" in one) == (before == after)
+
+
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_numbers_that_begin_anew_are_no_other_order(first):
+    """Of sentences in a text, as the Provo corpus has them, or of a text whose first word is not there."""
+    words = [(sentence, n) for sentence, length in enumerate((7, 4, 9)) for n in range(first, first + length)]
+    rows = [{"text": 1, "sentence": sentence, "n": n, "word": "a"} for sentence, n in words]
+    assert not said_of_order(rows, ["text"]) and not said_of_order(rows[1:], ["text"])
+    [said] = said_of_order([row for i, row in enumerate(rows) if i != 13], ["text"])
+    assert f"Rows 13 and 14 are read as neighbours in one text, and have {first + 1} and {first + 3} in" in said
+    [said] = said_of_order([*rows[:12], rows[13], rows[12], *rows[14:]], ["text"])  # no gap where the order is wrong
+    assert "Sort the rows" in said
 
 
 def test_numbers_that_are_sorted_as_text_are_noticed(nlp):
