@@ -75,7 +75,7 @@ def test_numbers(column, numbers):
     assert numbers_in(column) == numbers
 
 
-@pytest.mark.parametrize("name", [*NA, "n/a", "None", "null", "NULL", "nan", "NAN"])
+@pytest.mark.parametrize("name", [*sorted(NA), "n/a", "None", "null", "NULL", "nan", "NAN"])
 def test_no_name_of_what_is_missing_is_a_number(name):
     """In all formats, and also where NA is a text elsewhere."""
     assert math.isnan(numbers_in(["0,5", name])[1]) and math.isnan(number_in(f" {name} "))

@@ -238,8 +238,8 @@ def warn_of_order(
             advice = "Words are read in the order of the rows. Sort the rows, by numbers and not as text."
         elif after > before:
             advice = (
-                f"Were rows removed, such as words without a reading time ({len(on):,} places look so)? Then the words "
-                "after them are scored in another text than people read. Score the whole texts, and remove rows afterwards."
+                f"Were rows removed or moved, such as words without a reading time ({len(on):,} places look so)? Then "
+                "words are scored in another text than people read. Score the whole texts, and remove rows afterwards."
             )
         else:
             advice = "Is one of them there twice, or a part of another text?"
