@@ -2,14 +2,18 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import catalogue
-from spacy.util import import_file
 
 from .errors import PLLError
-from .user_warnings import warn_user
+from .user_warnings import no_warnings, warn_user
+
+_names = dict[str, str]()  # of the modules, by the paths of their files, in the order in which they were imported
 
 
 def import_code(path: str) -> None:
@@ -28,13 +32,34 @@ def import_code(path: str) -> None:
 @cache
 def _import_once(path: str, changed: int) -> None:
     before = _registered()
-    import_file("python_code", path)
+    # As spaCy calls it. What cannot be found under its module's name cannot be sent to another process.
+    name = _names.setdefault(path, "_".join(["python_code", *([str(len(_names) + 1)] if _names else [])]))
+    spec: Any = spec_from_file_location(name, path)
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
     if _registered() == before:
         warn_user(
             f"{path} was imported, and it registers nothing: no class of a model (AutoConfig.register and "
             "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/models.md has "
             "an example."
         )
+
+
+class ImportedCode:
+    """All files that were imported here. A process that is started anew imports them when it receives this: what it
+    receives next may need what they register.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_again, (list(_names),)
+
+
+def import_again(paths: Iterable[str]) -> ImportedCode:
+    """Import files that another process has imported, and has warned of."""
+    with no_warnings():
+        for path in paths:
+            import_code(path)
+    return ImportedCode()
 
 
 def _registered() -> set[tuple[object, ...]]:

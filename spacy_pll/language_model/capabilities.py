@@ -15,11 +15,12 @@ from tokenizers import Tokenizer
 from ..arrays import IntArray
 from ..errors import PLLError
 from ..scoring.passes import Batch
-from .checks import check_finite
+from .checks import check_finite, choose_another
 from .forward import Forward
 from .narrowing import Narrowing
 from .row_attention import MAX_WIDTH
 from .special_tokens import puts_around
+from .torch_settings import OwnAutocast
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
 UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
@@ -76,7 +77,7 @@ def find_capabilities(
     RAISES (ValueError): The model cannot read a short text, gives values that are not finite, or other values for a
         text that it reads again or beside another one.
     """
-    kind = type(forward.model).__name__
+    kind, own = type(forward.model).__name__, OwnAutocast(forward.device)
 
     def is_exact(narrowing: str | None, *passes: list[_Expected]) -> bool:
         try:
@@ -88,16 +89,18 @@ def find_capabilities(
             return False
 
     try:
-        long, short = (_by_itself(forward, text, texts, mask_id) for text in (texts.long, texts.short))
+        with own:
+            long, short = (_by_itself(forward, text, texts, mask_id) for text in (texts.long, texts.short))
+        forward.opens_autocast = own.was_open
         pads = forward.takes_mask and is_exact(None, [long, short])
         # Rows of equal length share passes in any case.
         beside = short if pads else _by_itself(forward, texts.other, texts, mask_id)
         passes = [[short], [long, beside]]
         same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
     except UNABLE as error:
+        alone = "by itself, without the autocast that it opens" if own.was_open else "by itself"
         raise PLLError(
-            f"The model {source!r} ({kind}) cannot read a short text by itself: {error}. Choose a model of another "
-            "architecture."
+            f"The model {source!r} ({kind}) cannot read a short text {alone}: {error}. {choose_another(forward.model)}"
         ) from error
     for text in (long, short):
         check_finite(text.log_probs, source)
@@ -105,7 +108,7 @@ def find_capabilities(
         raise PLLError(
             f"The model {source!r} ({kind}) gives other log-probabilities for a short text if it reads it again, or "
             "together with another one of the same length: its scores would depend on chance, or on other texts. "
-            "Choose a model of another architecture."
+            f"{choose_another(forward.model)}"
         )
     narrowing = next((name for name in Narrowing.names if is_exact(name, *passes)), None)
     forward.narrowing.set(narrowing)

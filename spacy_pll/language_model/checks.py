@@ -246,9 +246,22 @@ def count_embeddings(model: PreTrainedModel) -> int:
     if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
         raise PLLError(
             f"A {type(model).__name__} has no table with an embedding for each wordpiece, as a language model needs "
-            "it here. Choose a model of another architecture."
+            f"it here. {choose_another(model)}"
         )
     return len(weight)
+
+
+def choose_another(model: torch.nn.Module) -> str:
+    """What to do about a model that cannot be used as it is."""
+    for module in model.modules():
+        weights = ((name, x) for part in (module._parameters, module._buffers) for name, x in part.items())
+        is_rounded = any("weight" in name and x is not None and not x.is_floating_point() for name, x in weights)
+        if is_rounded or "quantized" in type(module).__module__:
+            return (
+                f"Its weights are quantized (those of a {type(module).__name__}, for example). Give the model from "
+                "which it was made."
+            )
+    return "Choose a model of another architecture."
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:

@@ -20,7 +20,7 @@ from .group_attention import GroupAttention
 from .narrowing import Narrowing
 from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .row_attention import MAX_WIDTH, RowAttention
-from .torch_settings import in_evaluation_mode, rounded_products, without_cudnn_attention
+from .torch_settings import OwnAutocast, in_evaluation_mode, rounded_products, without_cudnn_attention
 from .true_positions import ReplacedMethod, position_embeddings, set_hooks
 
 # How a model computes, and how its weights are kept.
@@ -64,6 +64,7 @@ class Forward:
         # model is told what is padding.
         self.filler: int | None = None
         self.tile = 0
+        self.opens_autocast = False  # whether the model does so itself, which then has no effect
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = None  # until a pass has groups
         self._onednn: OneDNNLinear | None = None
         # The arrays of plans on the device, as long as the plans are used.
@@ -225,8 +226,11 @@ class Forward:
         """A context for passes of the model, whatever the program around has set. Those who use the model, too, find it
         as it was: each part in its mode.
         """
+        half = half_of(self.precision, self.device) if self._is_rounded else None
         with ExitStack() as contexts:
-            contexts.enter_context(torch.autocast(self.device.type, enabled=False))
+            contexts.enter_context(torch.autocast(self.device.type, half, enabled=half is not None))
+            if self.opens_autocast:
+                contexts.enter_context(OwnAutocast(self.device, half))
             contexts.enter_context(rounded_products(self.device, self.precision == "tf32"))
             if self.device.type == "cuda":
                 contexts.enter_context(without_cudnn_attention())
@@ -241,9 +245,7 @@ class Forward:
 
     def _arithmetic(self) -> AbstractContextManager[None]:
         """The context in which the model's matrix products are computed."""
-        if self._is_rounded:
-            return torch.autocast(self.device.type, half_of(self.precision, self.device))
-        if self._half is None and self.device.type == "cpu" and not self.shared and is_faster_here():
+        if self.precision not in HALF and self.device.type == "cpu" and not self.shared and is_faster_here():
             # The copies that it makes of weights would grow old, if others could change them.
             if self._onednn is None:
                 self._onednn = OneDNNLinear(self.model)

@@ -1,5 +1,7 @@
 """A model that is in memory already, with its tokenizer."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -7,6 +9,7 @@ from weakref import ref
 
 import torch
 from tokenizers import Tokenizer
+from torch.overrides import TorchFunctionMode
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import PLLError
@@ -102,7 +105,8 @@ class InMemory:
         with usual_tensors():
             transformer = model if in_float32 else deepcopy(model).float().eval()
             checkpoint = Checkpoint(transformer, deepcopy(tokenizer), model.dtype, {}, None)
-            language_model.use(checkpoint, name, shared=True)
+            with _reading_its_own(transformer, model):
+                language_model.use(checkpoint, name, shared=True)
         self._state = state
 
     @torch.no_grad()
@@ -142,6 +146,43 @@ class InMemory:
                 "Or give its class to transformers (docs/models.md#models-with-code-of-their-own).",
             )
         _check_saving_of(loaded.checkpoint.tokenizer, model.config)
+
+
+@contextmanager
+def _reading_its_own(copy: PreTrainedModel, model: PreTrainedModel) -> Iterator[None]:
+    """A context for trials of a copy in float32, or of the model itself.
+
+    RAISES (PLLError): A function that runs in the place of a `forward`, and has been copied as it is, reads the weights
+        of the model.
+    """
+    pairs = zip(model.modules(), copy.modules())
+    replaced = [one for one, other in pairs if vars(one).get("forward", 0) is vars(other).get("forward", 1)]
+    reading = _Reading(weight for one in replaced for weight in one.parameters() if weight.dtype != torch.float32)
+    try:
+        with reading if reading.weights else nullcontext():
+            yield
+    except ValueError:
+        if not reading.found:
+            raise
+    if reading.found:
+        raise PLLError(
+            f"The weights of this {type(model).__name__} are in {model.dtype}, and scores are computed by a copy in "
+            "float32. But a function that was put in the place of a `forward`, such as torch.autocast around it, reads "
+            "the weights of the model itself.",
+            "Give the model in float32: model.float().",
+        )
+
+
+class _Reading(TorchFunctionMode):
+    """While this context lasts, notice whether an operation reads one of some weights."""
+
+    def __init__(self, weights: Iterable[torch.Tensor]):
+        super().__init__()
+        self.weights, self.found = set(map(id, weights)), False
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.found |= not self.weights.isdisjoint(map(id, (*args, *(kwargs or {}).values())))
+        return function(*args, **(kwargs or {}))
 
 
 def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig) -> None:

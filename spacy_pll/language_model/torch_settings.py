@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 
 class Shared:
@@ -153,3 +154,23 @@ def in_evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
                 undo.callback(setattr, module, "training", True)
                 module.training = False  # not by `eval`: in some packages it merges weights
         yield
+
+
+class OwnAutocast(TorchFunctionMode):
+    """While this context lasts, operations run as if the model opened no autocast itself, around its `forward`, as
+    accelerate's `prepare` does, or in a layer. `was_open` says whether it did.
+
+    half (Optional[torch.dtype]): In which autocast is open around the model. None: it is not.
+    """
+
+    def __init__(self, device: torch.device, half: torch.dtype | None = None):
+        super().__init__()
+        self.type, self.half, self.was_open = device.type, half, False
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # A model may close it for a part, such as angles. That stays.
+        if torch.is_autocast_enabled(self.type) and torch.get_autocast_dtype(self.type) != self.half:
+            self.was_open = True
+            with torch.autocast(self.type, self.half, enabled=self.half is not None):
+                return function(*args, **(kwargs or {}))
+        return function(*args, **(kwargs or {}))

@@ -28,6 +28,7 @@ from ..prediction import batches_of
 from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..texts import Text, plain_texts
+from ..user_code import ImportedCode
 from ..user_warnings import TextWarning, warn_user
 from .outcomes import Outcome, TextError, score_each
 
@@ -128,7 +129,7 @@ def _started(nlp: Language, n_process: int) -> Iterator[Workers]:
     try:
         for _ in range(n_process):
             here, there = multiprocessing.Pipe()
-            arguments = (there, nlp, Underscore.get_state())
+            arguments = (there, ImportedCode(), nlp, Underscore.get_state())
             process = Process(target=_work, args=arguments, daemon=True)
             process.start()
             there.close()  # the worker has the only other end, so no worker that is started later keeps it open
@@ -191,9 +192,11 @@ def _noticing_death(process: Process) -> Iterator[None]:
         ) from error
 
 
-def _work(connection: Connection, nlp: Language, underscore: tuple[Any, ...]) -> None:
+def _work(connection: Connection, code: ImportedCode, nlp: Language, underscore: tuple[Any, ...]) -> None:
     """What a worker does: of each batch, it sends each outcome as soon as it is there, whether it is the last, and what
     is warned of, then None; or the text of an error that is not a text's.
+
+    code (ImportedCode): Comes before the pipeline, which may have what it registers.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes. The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

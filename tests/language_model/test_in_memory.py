@@ -18,6 +18,7 @@ from tokenizers.processors import TemplateProcessing
 
 from spacy_pll import make_pipeline, score
 from spacy_pll.component import get_scorer
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model.in_memory import use_loaded
 
 from .. import reference
@@ -548,3 +549,26 @@ def test_models_that_cannot_be_used():
     with pytest.raises(ValueError, match="entries and the model"):
         model.resize_token_embeddings(50)
         use_loaded((model, tokenizer))
+
+
+@pytest.mark.parametrize("margin", [None, 0])
+@pytest.mark.parametrize("place", ["model", "layer"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_a_model_that_opens_autocast_is_scored_in_float32(architecture, place, margin):
+    """Around its own `forward`, as accelerate's `prepare` does, or in a layer."""
+    model, tokenizer = build(architecture)
+    expected = scores(make_pipeline((model, tokenizer), mask_margin=margin)(SENTENCES[0]))
+    opening = deepcopy(model)
+    part = opening if place == "model" else opening.base_model.encoder.layer[0].attention
+    part.forward = torch.autocast("cpu", torch.bfloat16)(part.forward)
+    found = scores(make_pipeline((opening, tokenizer), mask_margin=margin)(SENTENCES[0]))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_model_in_bfloat16_whose_forward_is_wrapped_is_refused():
+    """A copy in float32 would call the function that reads the weights of the model."""
+    model, tokenizer = build("bert")
+    model = model.to(torch.bfloat16)
+    model.forward = torch.autocast("cpu", torch.bfloat16)(model.forward)
+    with pytest.raises(PLLError, match="autocast around it.*model.float"):
+        make_pipeline((model, tokenizer))(SENTENCES[0])

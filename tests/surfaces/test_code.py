@@ -4,6 +4,7 @@ import importlib
 import json
 import logging
 import os
+import pickle
 import subprocess
 import sys
 
@@ -18,6 +19,8 @@ from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, make_manifest
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import PLLError
+from spacy_pll.metrics import get_metric
+from spacy_pll.user_code import ImportedCode, import_code
 
 from .. import reference
 from ..conftest import SENTENCES, get_tokenizer
@@ -159,8 +162,27 @@ def test_a_file_with_a_metric_of_a_name_that_is_taken(tmp_path, monkeypatch):
         "@metrics.register_metric('word_l2r', within_words=False)\n"
         "def mine(word):\n    return metrics.one_row_per_piece(word[:, None] <= word[None, :])\n"
     )
-    with pytest.raises(PLLError, match=r"Several metrics have the name 'word_l2r': .*python_code\.mine"):
+    with pytest.raises(PLLError, match=r"Several metrics have the name 'word_l2r': .*python_code\w*\.mine"):
         make_pipeline(code=str(code))
+
+
+def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch):
+    """As workers are where they are not forked: two files, one after the other, and a function of one of them."""
+    monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())
+    names = ["first_of_two", "second_of_two"]
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(
+            "from spacy_pll import metrics\n"
+            f"@metrics.register_metric('{name}', within_words=False)\n"
+            "def mine(word):\n    return metrics.one_row_per_piece(word[:, None] <= word[None, :])\n"
+        )
+        import_code(str(tmp_path / f"{name}.py"))
+    sent = tmp_path / "sent"
+    sent.write_bytes(pickle.dumps([ImportedCode(), *(get_metric(name) for name in names)]))
+    script = "import pickle, sys; print(*(one.__module__ for one in pickle.load(open(sys.argv[1], 'rb'))[1:]))"
+    done = subprocess.run([sys.executable, "-c", script, sent], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert len(set(modules)) == 2 and all(name.startswith("python_code") for name in modules)
 
 
 def test_a_run_depends_on_the_file(folder, tmp_path):
