@@ -22,7 +22,7 @@ from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
 from .prediction import Predictor
-from .settings import ScoringSettings, at_least, check_values, choices_of
+from .settings import ScoringSettings, at_least, check_values, choices_of, plain_number
 from .user_code import import_code
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ class PipelineSettings:
                     f"Unknown setting {name!r}.{similar(name, SETTINGS)} The settings are: {', '.join(SETTINGS)}."
                 )
             if name in values:
-                values[name] = value
+                values[name] = DEFAULTS[name] if value is None else value
             elif value is not None or SCORING[name] is None:
-                values["scoring"][name] = value
+                values["scoring"][name] = plain_number(value)
         for name, value in values.items():
             if isinstance(value, str) and not value.strip():
                 raise PLLError(
@@ -121,6 +121,7 @@ class PipelineSettings:
         return PipelineSettings(**{**vars(self), **changes})
 
 
+DEFAULTS = {one.name: one.default for one in fields(PipelineSettings)}
 SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}

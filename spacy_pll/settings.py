@@ -1,6 +1,7 @@
 """What is scored, and how: the settings of the component `pll` that say what the numbers mean."""
 
 import inspect
+import numbers
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -115,6 +116,13 @@ def choices_of(type_: Any) -> list[str]:
     return [value for literal in literals for value in get_args(literal)]
 
 
+def plain_number(value: Any) -> Any:
+    """A number of NumPy as Python's own, which configs and manifests can have. Anything else stays as it is."""
+    if type(value) in (int, float, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
 def check_values(settings: Any) -> None:
     """Check the fields of a dataclass by their types, and those made by `at_least`.
 
@@ -122,7 +130,8 @@ def check_values(settings: Any) -> None:
     """
     types = get_type_hints(type(settings))
     for name, of in type(settings).__dataclass_fields__.items():
-        value, choices, least = getattr(settings, name), choices_of(types[name]), of.metadata.get("min")
+        value, choices, least = plain_number(getattr(settings, name)), choices_of(types[name]), of.metadata.get("min")
+        object.__setattr__(settings, name, value)
         if value is None and of.default is None:
             continue
         if choices and value not in choices:

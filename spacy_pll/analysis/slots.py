@@ -112,6 +112,7 @@ def slots(
     check_texts(candidates, "candidates")
     check_texts(gold, "gold")
     given, every, some = [*texts], None, None if candidates is None else [*candidates]
+    right = None if gold is None else [*gold]  # by their order, whatever index a pandas series has
     if (some is None) != (top is not None):
         raise InputError("Give either `candidates`, or as `top` the number of words to find.")
     for name, value in {"keep": keep, "top": top, "max_pieces": max_pieces}.items():
@@ -124,13 +125,13 @@ def slots(
     if some is not None and isinstance(some[0], str):
         every = distinct_candidates("Candidate", some)
     of_each = some if some is not None and every is None else given
-    if len(of_each) != len(given) or gold is not None and len(gold) != len(given):
+    if len(of_each) != len(given) or right is not None and len(right) != len(given):
         raise InputError(f"There are {len(given):,} texts. Give as many lists of `candidates`, and as many of `gold`.")
     made = list[Slot]()
     for i, text in enumerate(given):
         at = f"Text {i + 1}"
         own = every if of_each is given else distinct_candidates(f"{at}, candidate", of_each[i])
-        made.append(Slot.of(plain_text(text, at), gap, own, None if gold is None else gold[i], at))
+        made.append(Slot.of(plain_text(text, at), gap, own, None if right is None else right[i], at))
     return Slots(nlp, shared_pieces or top is not None, component).find(made, keep, top, max_pieces, show_progress)
 
 

@@ -30,14 +30,12 @@ def check_judgments(marked: Sequence[bool], places: Sequence[str], what: str) ->
     marked (Sequence[bool]): Whether such a mark stands before what is not good, and not before what is.
     places (Sequence[str]): Where each is from, for messages.
     what (str): What they are called.
-    RAISES (InputError): It is so in all of them.
     """
     if n := sum(marked):
         first = places[[*marked].index(True)]
         problem = f"{first}: a mark such as * stands only before what is not good, and the model reads it. This is"
-        if n == len(marked):
-            raise InputError(f"{problem} so in all {what}.", "Remove the marks.")
-        warn_user(f"{problem} so in {n:,} of {len(marked):,} {what}. If it is a judgment, remove it.")
+        share = "all" if n == len(marked) else f"{n:,} of {len(marked):,}"
+        warn_user(f"{problem} so in {share} {what}. If it is a judgment, remove it.")
 
 
 class FromZero(int):

@@ -148,7 +148,7 @@ def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long 
 
 
 def _check_lines(file: Path, rows: list[_Row]) -> None:
-    """RAISES (InputError): Lines of a .txt file are no sentences: rows of a table, titles of sections, or marked."""
+    """Warn if lines of a .txt file seem to be no sentences: rows of a table, titles of sections, or marked."""
     problem = signs_of_table([row.sentence for row in rows], least=2)
     for row in rows if not problem else ():
         line = row.sentence.strip()
@@ -159,11 +159,11 @@ def _check_lines(file: Path, rows: list[_Row]) -> None:
         if problem:
             break
     if problem:
-        raise InputError(
-            f"{file}: {problem}. In a .txt file, each line is a sentence, and they take turns.",
-            "If it is a table, make it a .tsv or .csv file. There, `good` and `bad` name the columns of the two "
-            "sentences, or `sentence` and `label` the column of a sentence and the one that says if it is good, and "
-            "`header` all columns, if line 1 does not. Otherwise, keep the sentences alone.",
+        warn_user(
+            f"{file}: {problem}. In a .txt file, each line is a sentence, and they take turns. If it is a table, make "
+            "it a .tsv or .csv file. There, `good` and `bad` name the columns of the two sentences, or `sentence` and "
+            "`label` the column of a sentence and the one that says if it is good, and `header` all columns, if line 1 "
+            "does not. Otherwise, keep the sentences alone."
         )
 
 

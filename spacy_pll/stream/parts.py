@@ -8,6 +8,7 @@ what was done:
   manifest, so what remains at any moment is such a chain, or nothing.
 """
 
+import errno
 import gc
 import json
 import os
@@ -23,12 +24,17 @@ from typing import IO, Any
 from ..compression import format_of, through_compression
 from ..errors import ResumeError
 from ..files import MANIFEST, OUTPUTS, atomic_write, write_json
+from ..user_warnings import warn_user
 
 LOCK = "lock"
 # What a folder of parts contains. The name of a part says which texts it has, from the first number to before the
 # second, the fingerprint of all that was read until then (`corpus.inputs.Input.records`), and how many seconds it took.
 PART = re.compile(r"(\d{9,})-(\d{9,})-([0-9a-f]+)-(\d+)s\.\w+")
 OURS = re.compile(rf"{MANIFEST}|{LOCK}|{PART.pattern}|.*\.unfinished")
+# What systems put into folders: macOS, Windows, and NFS for files that were deleted while they were open.
+OF_SYSTEMS = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.nfs.*", re.IGNORECASE)
+# What a lock raises on a file system without locks, as some network file systems are.
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 # Where a manifest has the fingerprint of all texts. It says nothing to people.
 DIGEST = "input.digest"
 MAX_NAMED = 5  # how many differences between two runs an error names
@@ -71,7 +77,9 @@ class ResumableOutput:
         if self.folder.exists():
             self._check_ours()
             self._lock()
-            if not (resume or force):
+            names = {path.name for path in self.folder.iterdir()} - {LOCK}
+            is_run = not names or not all(map(OF_SYSTEMS.fullmatch, names))
+            if is_run and not (resume or force):
                 raise ResumeError(
                     f"{self.folder} contains an unfinished run.",
                     "Continue it with `resume=True`, or start again with `force=True`.",
@@ -80,7 +88,7 @@ class ResumableOutput:
             raise ResumeError(f"{output} exists.", "Replace it with `force=True`, or choose another name.")
 
     def _check_ours(self) -> None:
-        names = {path.name for path in self.folder.iterdir()}
+        names = {path.name for path in self.folder.iterdir() if not OF_SYSTEMS.fullmatch(path.name)}
         foreign = sorted(name for name in names if not OURS.fullmatch(name))
         if MANIFEST not in names:
             foreign = sorted(names - {LOCK, f"{MANIFEST}.unfinished"})
@@ -140,7 +148,15 @@ class ResumableOutput:
                 import fcntl
 
                 fcntl.lockf(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
+        except OSError as error:
+            if error.errno in WITHOUT_LOCKS:
+                warn_user(
+                    f"The file system of {self.folder} has no locks, so two runs that write {self.output} at the same "
+                    "time would not notice each other. Start only one."
+                )
+                return
+            if not isinstance(error, BlockingIOError | PermissionError):
+                raise
             self.lock.seek(0)
             raise ResumeError(
                 f"Another run ({self.lock.read() or 'just started'}) is writing {self.output}.",

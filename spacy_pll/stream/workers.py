@@ -151,13 +151,22 @@ def _in_order(batches: Iterator[list[Any]], workers: Workers) -> Iterator[tuple[
     numbered, turn = enumerate(batches), 0
     idle, busy = list(workers), dict[Connection, int]()
     answers: dict[int, deque[Any]] = {}  # by the number of the batch, from when it is handed out
+    failed: Exception | None = None  # of the texts that come next: raised once the texts before are given
     while True:
-        while idle and len(answers) < 2 * len(workers) and (batch := next(numbered, None)):
+        while idle and len(answers) < 2 * len(workers):
+            try:
+                batch = None if failed else next(numbered, None)
+            except Exception as error:
+                batch, failed = None, error
+            if batch is None:
+                break
             busy[worker := idle.pop()] = batch[0]
             answers[batch[0]] = deque()
             with _noticing_death(workers[worker]):
                 worker.send(batch[1])
         if not answers:
+            if failed:
+                raise failed
             return
         ready: list[Any] = wait(busy, timeout=0 if answers[turn] else None)
         for worker in ready:

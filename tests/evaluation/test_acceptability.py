@@ -73,7 +73,6 @@ def test_tables_as_published(tmp_path, name, content, how):
         ("sentence,label\nA.,ok\nB.,NA\n", {"label": "label=ok"}, "line 3: the label is 'NA'.* give `na_as_text=True`"),
         ("sentence,label\nA.,1\n,0\n", {}, "line 3: 'sentence' is empty"),
         ("sentence,label\nA.,1\nB.,1\n", {}, "All 2 sentences in .* have the same label"),
-        ("sentence,label\nA.,1\n*B.,0\nC.,1\n", {}, "line 3: a mark such as \\* stands .* all sentences that are not"),
         ("sentence,x\nA.,1\n", {}, "line 2: there is no column 'label'.*`label`"),
         ("x,label\nA.,1\n", {}, "line 2: there is no column 'sentence'.*`sentence`"),
         ("sentence,label\nA.,1\n", {"sentence": "label"}, "`sentence` and `label` name the column 'label' twice"),

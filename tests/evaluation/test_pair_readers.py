@@ -3,7 +3,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from spacy_pll.errors import InputError
+from spacy_pll.errors import InputError, settings_in
 from spacy_pll.evaluation.acceptability import read_acceptability
 from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.items import Pair, default_columns, levels
@@ -300,9 +300,29 @@ TABLES_IN_TXT = {
 @pytest.mark.parametrize("first", ["good", "bad"])
 def test_lines_that_are_rows_of_a_table(tmp_path, content, first):
     (tmp_path / "a.txt").write_text(content)
-    with pytest.raises(InputError, match="a.txt: .*In a .txt file, each line is a sentence.* make it a .tsv") as raised:
-        read_pairs(str(tmp_path / "a.txt"), first=first)
-    assert {"good", "bad", "sentence", "label", "header"} == set(raised.value.settings)
+    if len([line for line in content.splitlines() if line.strip()]) % 2:
+        content += "One more.\n"
+        (tmp_path / "a.txt").write_text(content)
+    with pytest.warns(UserWarning, match="a.txt: .*In a .txt file, each line is a sentence.* make it a .tsv") as warned:
+        pairs = read_pairs(str(tmp_path / "a.txt"), first=first)
+    assert pairs and set(settings_in(str(warned[0].message))) >= {"good", "bad", "sentence", "label", "header"}
+
+
+SENTENCES_LIKE_TABLES = {
+    "Chinese": ["我来了,他走了", "他来了,我走了"],
+    "chess": ["Kf7,Rh1", "Kf8,Rh2", "Kd1,Ra3", "Ke1,Ra4"],
+    "years": ["He came in the year 1. 1", "He come in the year 1. 1"],
+    "stars": ["The cats sleep.", "*The cats sleeps."],
+    "tabs": ["The cats\tsleep.", "The cats\tsleeps."],
+}
+
+
+@pytest.mark.parametrize("lines", SENTENCES_LIKE_TABLES.values(), ids=SENTENCES_LIKE_TABLES)
+def test_a_guess_about_lines_refuses_nothing(tmp_path, lines):
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
+    with pytest.warns(UserWarning, match="a.txt"):
+        pairs = read_pairs(str(tmp_path / "a.txt"), first="bad")
+    assert [sentence for pair in pairs for sentence in (pair.bad, pair.good)] == lines
 
 
 def test_what_the_advice_about_tables_in_txt_files_leads_to(tmp_path):
