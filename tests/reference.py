@@ -1,6 +1,6 @@
 """The plainest possible scorer, to check the fast one against: one forward pass a target, full logits, Python loops.
 
-What is read is the text of the span `doc[:]`: white space after the last token is no part of it.
+What is read is the text, without a U+FEFF at its beginning, and without the white space and U+FEFF at its end.
 
 Written from Kauf & Ivanova (2023), section 3.1, without looking at how spacy_pll does it.
 """
@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from functools import cache, lru_cache
 from itertools import count, permutations
+from types import SimpleNamespace
 
 import torch
 
@@ -24,6 +25,25 @@ def load_model(folder, **settings):
     )
 
 
+def bounds(text):
+    """Where what is read of a text begins and ends."""
+    begin, end = 0, len(text)
+    while begin < end and text[begin] == "\ufeff":
+        begin += 1
+    while begin < end and (text[end - 1].isspace() or text[end - 1] == "\ufeff"):
+        end -= 1
+    return begin, end
+
+
+def encode(tokenizer, text):
+    """What the tokenizer makes of what is read of a text. Offsets are those in the whole text."""
+    begin, end = bounds(text)
+    made = tokenizer.backend_tokenizer.encode(text[begin:end])
+    offsets = [(a + begin, b + begin) for a, b in made.offsets]
+    kept = {name: getattr(made, name) for name in ("ids", "tokens", "special_tokens_mask", "word_ids")}
+    return SimpleNamespace(offsets=offsets, **kept)
+
+
 def first_from(visible, start):
     """The first of these positions that is not before `start`; the last one where there is none."""
     return visible[min(bisect_left(visible, start), len(visible) - 1)] if visible else 0
@@ -31,7 +51,7 @@ def first_from(visible, start):
 
 def piece_tokens(doc, offsets):
     """The index of the token that each piece belongs to: by its first character that is not white space."""
-    text = doc[:].text
+    text = doc.text[: bounds(doc.text)[1]]
     token_at = {}
     for token in doc:
         for position in range(token.idx, token.idx + len(token)):
@@ -46,7 +66,7 @@ def piece_tokens(doc, offsets):
 
 def units(doc, offsets, segments):
     """Number the words: segments (lists of character positions) that a piece touches together are one word."""
-    text = doc[:].text
+    text = doc.text[: bounds(doc.text)[1]]
     of = {position: s for s, positions in enumerate(segments) for position in positions}
     parent = list(range(len(segments)))
     visible = [position for position in range(len(text)) if not text[position].isspace()]
@@ -107,7 +127,7 @@ def is_masked(metric, i, target, word):
 
 def read(doc, tokenizer, words, spans=()):
     """spans: The words that reach into one of these are one word."""
-    encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
+    encoding = encode(tokenizer, doc.text)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     tokens = piece_tokens(doc, [encoding.offsets[i] for i in kept])
     word = word_of_pieces(doc, encoding, words)

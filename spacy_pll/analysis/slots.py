@@ -296,7 +296,7 @@ class Slots:
 
     def _near(self, slot: Slot) -> SpelledCandidates:
         """How candidates are read between what stands close to the gap. Behind white space, any word may stand."""
-        before, after = slot.before, slot.after.rstrip(" ")
+        before, after = slot.before, slot.after
         if self.divides_at_spaces:
             before = f"a{found[0]}" if (found := BEFORE.search(before)) else before
             after = f"{found[0]}a" if (found := AFTER.match(after)) else after

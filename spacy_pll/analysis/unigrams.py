@@ -17,6 +17,7 @@ from ..component import get_scorer
 from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
 from ..progress import with_progress
+from ..scoring.wordpieces import read_text
 from ..texts import plain_texts
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Unigrams:
         RAISES (ValueError): There is no wordpiece.
         """
         pieces = vocabulary(tokenizer)
-        strings = (text if isinstance(text, str) else text.text for text in plain_texts(texts))
+        strings = (read_text(text if isinstance(text, str) else text.text) for text in plain_texts(texts))
         encode, counts = partial(tokenizer.encode_batch_fast, add_special_tokens=False), Counter[int]()
         encodings = chain.from_iterable(map(encode, minibatch(strings, TEXTS_AT_ONCE)))
         for encoding in with_progress(encodings, show=show_progress):

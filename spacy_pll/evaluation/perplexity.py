@@ -23,7 +23,7 @@ from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..progress import number_of, with_progress
-from ..scoring.wordpieces import Words, segment_of, white_space_runs
+from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each, score_places
 from ..stream.workers import Work
@@ -48,7 +48,7 @@ class Perplexity:
     pieces: int = 0
     scored_pieces: int = 0  # fewer with `sample_words`: then the log-likelihood is an estimate
     unknown_pieces: int = 0  # that stand for text that the tokenizer does not know
-    bytes: int = 0  # of the texts that have one, in UTF-8
+    bytes: int = 0  # of what is read of the texts that have one, in UTF-8
     log_likelihood: Mapping[str, float] = field(default_factory=dict)  # by metric, natural log
     # Of the log-likelihood, by the draw: of the words, or of a bound (`sentence_any_order`), if it is the only metric.
     standard_error: Mapping[str, float] = field(default_factory=dict)
@@ -182,7 +182,7 @@ def perplexity(
             return {"empty_texts": 1}
         per_word = pieces_per_word(doc, record, settings.words)
         return {
-            "bytes": len(doc.text.encode("utf8", "surrogatepass")),
+            "bytes": len(read_text(doc.text).encode("utf8", "surrogatepass")),
             "windowed_texts": int(any(record.window or ())),
             "words": len(per_word),
             "split_words": int((per_word > 1).sum()),
@@ -197,7 +197,7 @@ def perplexity(
         if is_part and record and record.ids:
             estimates = {metric: map(doc._.get, names.estimates[name]) for metric, name in names.metrics.items()}
             sums = {metric: [*both] for metric, both in estimates.items()}
-        digest = sha256(doc.text.encode("utf8", "surrogatepass")).digest() if is_part else b""
+        digest = sha256(read_text(doc.text).encode("utf8", "surrogatepass")).digest() if is_part else b""
         return of_text(doc, record), sums, int.from_bytes(digest[:6], "little")
 
     def of_draws() -> Generator[Known, None, None]:

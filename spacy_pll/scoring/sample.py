@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import BoolArray, Groups, begins, distinct
 from .digests import scrambled
 from .windows import Contexts
-from .wordpieces import DocTexts, Wordpieces, connected_runs
+from .wordpieces import DocTexts, Wordpieces, connected_runs, read_text
 
 # How a token was drawn, or was not, as docs store it: a number for text and seed, how many units of the text are
 # scored and how many it has, the number of the token's unit in the text, and how many wordpieces the token has.
@@ -19,8 +19,8 @@ def draw_words(
 ) -> tuple[list[Draw | None], BoolArray]:
     """Draw units: tokens, together with those that share a word. Each is as likely as any other of its text.
 
-    A draw depends on the text and the seed alone. A larger part has all units of a smaller one, and two models whose
-    units differ draw mostly the same.
+    A draw depends on what is read of the text, and on the seed. A larger part has all units of a smaller one, and two
+    models whose units differ draw mostly the same.
 
     contexts (Contexts): What would be scored without a draw.
     RETURNS: Of each token its `Draw`, None without a piece to score; and which are not left out, shape (tokens,).
@@ -32,7 +32,8 @@ def draw_words(
     place, doc = read.tokens_of.within[tokens[first]], read.tokens_of.owner[tokens[first]]
     units = Groups.by(doc, len(read.docs))
     n_drawn = np.minimum(units.lengths, np.maximum(2, np.rint(part * units.lengths).astype(int)))  # two, for an error
-    digests = (sha256(f"{seed} {text}".encode("utf8", "surrogatepass")).digest() for text in read.texts)
+    texts = map(read_text, read.texts)
+    digests = (sha256(f"{seed} {text}".encode("utf8", "surrogatepass")).digest() for text in texts)
     text = np.fromiter((int.from_bytes(digest[:5], "little") for digest in digests), np.int64, len(read.docs))
     order, drawn = np.lexsort((scrambled(text[doc] * 2**16 + place, 0), doc)), np.zeros(len(doc), dtype=bool)
     drawn[order] = units.within < n_drawn[doc]

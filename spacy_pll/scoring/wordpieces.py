@@ -23,6 +23,22 @@ WORDS: tuple[str, ...] = get_args(Words)
 
 # Whether str.isspace() accepts a code point. All that it accepts lie below U+3001, which stands for the rest.
 _IS_WHITE_SPACE = np.array([chr(c).isspace() for c in range(0x3002)])
+# What begins some files, and is no part of a text that begins or ends with it.
+BYTE_ORDER_MARK = "\ufeff"
+_AT_THE_END = BYTE_ORDER_MARK + "".join(map(chr, np.flatnonzero(_IS_WHITE_SPACE)))
+
+
+def read_part(text: str) -> tuple[int, int]:
+    """Where what a model reads of a text begins and ends: behind a U+FEFF at its beginning, and before the white space
+    and U+FEFF at its end, which byte-level BPE would make wordpieces of. Equal if nothing is left.
+    """
+    start = len(text) - len(text.lstrip(BYTE_ORDER_MARK))
+    return start, max(start, len(text.rstrip(_AT_THE_END)))
+
+
+def read_text(text: str) -> str:
+    """What a model reads of a text: see `read_part`."""
+    return text[slice(*read_part(text))]
 
 
 class DocTexts(NamedTuple):
@@ -40,7 +56,10 @@ class DocTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a tokenizer makes of some texts, one after the other. Special tokens are no pieces."""
+    """What a tokenizer makes of some texts, one after the other. Special tokens are no pieces.
+
+    Of each text, what is read goes to the tokenizer, and nothing else: a piece such as `.Ċ` would be of both.
+    """
 
     sequence: IntArray  # int32: the ids, special tokens included
     ids_of: Groups  # those of each text
@@ -53,7 +72,8 @@ class Encoded:
     @classmethod
     def of(cls, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> "Encoded":
         """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
-        encodings = tokenizer.encode_batch(texts)
+        parts = [read_part(text) for text in texts]
+        encodings = tokenizer.encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
         ids_of = Groups.of(encodings)
         n = int(ids_of.edges[-1])
         sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32, n)
@@ -71,6 +91,7 @@ class Encoded:
             )
         offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in encodings))
         offsets_of = np.fromiter(offsets, np.int64, 2 * n).reshape(-1, 2)[place]
+        offsets_of += np.array([start for start, _ in parts], dtype=np.int64)[pieces_of.owner, None]
         numbers = (-1 if i is None else i for one in encodings for i in one.word_ids)
         of_words = np.fromiter(numbers, np.int64, n)[place] if pretokens else None
         return cls(sequence, ids_of, pieces_of, before, place, offsets_of, of_words)

@@ -8,7 +8,8 @@ from spacy.tokens import Doc
 
 from spacy_pll.scoring.wordpieces import WORDS
 
-from ..conftest import SENTENCES, odd_text
+from ..conftest import ARCHITECTURES, SENTENCES, get_tokenizer, odd_text
+from ..reference import encode
 from ..test_metrics import METRICS
 
 STRIDED = {"@span_getters": "spacy-pll.strided_spans.v1", "window": 1, "stride": 1}
@@ -71,12 +72,12 @@ def test_a_lone_surrogate_in_a_stream_is_named_by_its_number(make_nlp, batch_siz
 def test_every_piece_once_and_sums_hold_for_odd_text(make_nlp, architecture):
     nlp = make_nlp(architecture, metrics=METRICS, keep_pieces=True)
     nlp.initialize()
-    tokenizer = nlp.get_pipe("pll").model.load().tokenizer
+    tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
 
     @given(text=odd_text)
     def check(text):
         doc = nlp(text)
-        encoding = tokenizer.encode(doc[:].text)
+        encoding = encode(tokenizer, text)
         own = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask) if not special]
         if not len(doc):
             return

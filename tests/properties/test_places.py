@@ -67,8 +67,9 @@ def read(tokenizer, before, text, after):
     """Ids, where pieces stand, and for each the character by which it is known: the first visible one in it, or, where
     it has none, the next one; and where it begins.
     """
-    whole = (before + text + after).rstrip()  # white space at the end of a doc is not read
-    encoding = tokenizer.backend_tokenizer.encode(before + text + after)
+    whole = before + text + after
+    whole = whole[: reference.bounds(whole)[1]]
+    encoding = reference.encode(tokenizer, before + text + after)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     visible = [i for i, character in enumerate(whole) if not character.isspace()]
     starts = np.maximum.accumulate([encoding.offsets[i][0] for i in kept] or [0]).tolist()
@@ -109,7 +110,7 @@ def brute_force(model, tokenizer, place, metric, word):
 def words_of(tokenizer, place):
     """The run of visible characters that each piece is in, where runs that share a piece are one."""
     whole = "".join(place)
-    encoding = tokenizer.backend_tokenizer.encode(whole)
+    encoding = reference.encode(tokenizer, whole)
     ids, kept, known, _, _ = read(tokenizer, *place)
     run = np.cumsum([a.isspace() != b.isspace() for a, b in zip(" " + whole, whole)] or [0])
     found = [int(run[k]) for k in known]

@@ -18,7 +18,7 @@ from spacy_pll.scoring.wordpieces import (
 )
 
 from ..conftest import REAL_TOKENIZERS, SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
-from ..reference import piece_tokens, word_of_pieces
+from ..reference import encode, piece_tokens, word_of_pieces
 from .reading import span_of
 
 pytestmark = pytest.mark.core
@@ -33,7 +33,7 @@ def partition(numbers):
 
 
 def check_alignment(doc, tokenizer, unit):
-    encoding = tokenizer.backend_tokenizer.encode(doc[:].text)
+    encoding = encode(tokenizer, doc.text)
     kept = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     pieces = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, unit)
     # The pieces are the tokenizer's own, and its special tokens stand around them.
