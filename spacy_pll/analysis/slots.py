@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
+from unicodedata import category
 
 import numpy as np
 from spacy.language import Language
 from spacy.util import minibatch
 
-from ..arrays import FloatArray, Groups, IntArray
+from ..arrays import FloatArray, Groups, IntArray, lazy
 from ..component import get_scorer
 from ..errors import InputError, PLLError
 from ..prediction import Predictor
@@ -33,7 +34,7 @@ from .gaps import GAP, Slot, distinct_candidates
 # The most texts that are scored together, on a CPU and on a GPU: what is found of them is kept when all are scored. The
 # most candidates of texts, and log-probabilities in memory.
 MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = (250, 8000), 2**22, 2**24
-WORD = re.compile(r"[^\W_]+")
+JOINERS = "\u200c\u200d"  # stand between the letters of a word in Persian, Hindi and others
 # What stands beside a gap, up to the next white space. Tokenizers divide words there.
 BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
 Pieces = tuple[int, ...]  # ids
@@ -164,6 +165,16 @@ class SpelledCandidates(NamedTuple):
         return cls(pieces, np.array([*map(len, pieces)]), list(sides), longest, list(rows), *columns)
 
 
+def begins_a_word(text: str) -> bool:
+    """Whether the first character is a letter or a digit."""
+    return text[:1].isalnum()
+
+
+def goes_on_a_word(text: str) -> bool:
+    """Whether all characters are letters, digits, marks such as vowel signs, or joiners between letters."""
+    return bool(text) and all(character in JOINERS or category(character)[0] in "LMN" for character in text)
+
+
 class Slots:
     """Asks the model of a component for candidates in gaps.
 
@@ -191,9 +202,36 @@ class Slots:
             )
         self.max_texts = MAX_TEXTS[self.loaded.on_gpu]
         self.alike = dict[str, str]()  # candidates, and others of which the tokenizer makes the same
-        first, *_, last = self.loaded.tokenizer.encode("a a", add_special_tokens=False).word_ids
-        self.divides_at_spaces = first != last
+        self.texts = PieceTexts(self.loaded.tokenizer)
+        two_words = " ".join([self.known_word] * 2)
+        numbers = self.loaded.tokenizer.encode(two_words, add_special_tokens=False).word_ids
+        self.divides_at_spaces = bool(numbers) and numbers[0] != numbers[-1]
         self.spell = lru_cache(1000)(self._spell)
+
+    @property
+    def n_ids(self) -> int:
+        """How many ids have both a piece and an embedding."""
+        return min(self.loaded.tokenizer.get_vocab_size(), self.loaded.n_ids)
+
+    def _is_of_a_word(self, i: int) -> bool:
+        """Whether an id is a piece of letters and the like; a whole word, if the tokenizer marks the end of a word (`</w>`)
+        and not the pieces that continue it.
+        """
+        ends = (self.loaded.tokenizer.id_to_token(i) or "").endswith(self.texts.ends)
+        return i not in self.texts.special and ends and goes_on_a_word(self.texts[i].text)
+
+    @lazy
+    def known_word(self) -> str:
+        """A word of one piece, which stands for any other one."""
+
+        def is_known(i: int) -> bool:
+            text = self.texts[i].text
+            is_word = self._is_of_a_word(i) and begins_a_word(text)
+            return is_word and self.loaded.tokenizer.encode(text, add_special_tokens=False).ids == [i]
+
+        usual = [] if (i := self.loaded.tokenizer.token_to_id("a")) is None else [i]
+        found = next((i for i in [*usual, *range(self.n_ids)] if is_known(i)), None)
+        return "a" if found is None else self.texts[found].text
 
     def find(
         self,
@@ -243,15 +281,21 @@ class Slots:
 
     def search(self, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0) -> Iterator[list[list[Filler]]]:
         """The best whole words in each slot but the first `done`, and the gold one, in batches."""
-        tokenizer = self.loaded.tokenizer
-        texts = PieceTexts(tokenizer)
-        n_ids = min(tokenizer.get_vocab_size(), self.loaded.n_ids)
-        ids = np.array([i for i in range(n_ids) if WORD.fullmatch(texts[i].text)])
-        begins = np.array([texts[i].begins_word is not False for i in ids.tolist()])
+        texts = self.texts
+        ids = np.array(list(filter(self._is_of_a_word, range(self.n_ids))), dtype=np.int64)
+        is_first = np.array([begins_a_word(texts[i].text) for i in ids.tolist()], dtype=bool)
+        begins = np.array([texts[i].begins_word is not False for i in ids.tolist()], dtype=bool)
         goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
+        if max_pieces > 1 and not goes_on.any():
+            warn_user(
+                "The tokenizer does not mark the wordpieces that continue a word, so only words of one piece are "
+                "searched. To score other words, give them as `candidates`."
+            )
+            max_pieces = 1
+        longest = " ".join([self.known_word] * max_pieces)
         for block in minibatch(slots[done:], self.max_texts):
             # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
-            some = self.spelled([slot._replace(candidates=(" ".join("a" * max_pieces),)) for slot in block])
+            some = self.spelled([slot._replace(candidates=(longest,)) for slot in block])
             sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
             words: list[dict[str, None]] = [{} for _ in block]
             for n in range(1, max_pieces + 1):
@@ -261,7 +305,7 @@ class Slots:
                     beams = [[] for _ in block]
                     for first, log_probs in self.answers([(sides[i], n, begun) for i, _, begun in rows], ids):
                         for (i, score, begun), column in zip(rows[first:], log_probs.T):
-                            allowed = goes_on if begun else begins == (is_marked[i] is not False)
+                            allowed = goes_on if begun else is_first & (begins == (is_marked[i] is not False))
                             values = np.where(allowed, score + column, -np.inf)
                             best = np.argpartition(-values, min(top, len(ids)) - 1)[:top].tolist()
                             beams[i] += [(float(values[k]), (*begun, int(ids[k]))) for k in best if allowed[k]]
@@ -299,8 +343,8 @@ class Slots:
         """How candidates are read between what stands close to the gap. Behind white space, any word may stand."""
         before, after = slot.before, slot.after
         if self.divides_at_spaces:
-            before = f"a{found[0]}" if (found := BEFORE.search(before)) else before
-            after = f"{found[0]}a" if (found := AFTER.match(after)) else after
+            before = f"{self.known_word}{found[0]}" if (found := BEFORE.search(before)) else before
+            after = f"{found[0]}{self.known_word}" if (found := AFTER.match(after)) else after
         try:
             spelling = self.spell(slot.candidates, before, after)
         except InputError as error:

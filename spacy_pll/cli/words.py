@@ -68,7 +68,8 @@ def words_cli(
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
     of_words = {**of_words, "log_frequency": known}
     used = {**of_words, "batch_size": work["batch_size"], **how, "wordfreq": version("wordfreq") if known else None}
-    kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings)}
+    # Each row is a word, whatever the setting of the pipeline is.
+    kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings), "words": "rows"}
     kept.about_outputs = {"means": means, "item": item} if means else {}
     with kept.until_done():
         found = score_words(rows, nlp, kept=kept, **work, **of_words)

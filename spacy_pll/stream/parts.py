@@ -67,7 +67,7 @@ class ResumableOutput:
         self.output = output
         self.folder = output.with_name(output.name + ".parts")
         self.final_manifest = output.with_name(output.name + "." + MANIFEST)
-        self.resume = resume
+        self.resume, self.force = resume, force
         self.lock: IO[str] | None = None
         self.manifest: dict[str, Any] = {}  # of this run, from `begin` on
         self.done, self.fingerprint = 0, ""  # how many texts are done, from the first on, and which they are
@@ -126,6 +126,11 @@ class ResumableOutput:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.lock:
             self._lock()
+            if self.output.exists() and not (self.resume or self.force):
+                raise ResumeError(
+                    f"Another run has written {self.output} since this one began.",
+                    "Replace it with `force=True`, or choose another name.",
+                )
         self.final_manifest.unlink(missing_ok=True)
         if not started:
             self._empty()

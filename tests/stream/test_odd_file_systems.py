@@ -1,4 +1,4 @@
-"""File systems without locks, and files that systems put into folders."""
+"""File systems without locks, files that systems put into folders, and an output that another run writes meanwhile."""
 
 import errno
 import os
@@ -54,3 +54,13 @@ def test_other_files_still_count(tmp_path):
     (parts / "thesis.docx").touch()
     with pytest.raises(ResumeError, match="thesis.docx"):
         ResumableOutput(tmp_path / "a.csv", resume=True)
+
+
+def test_an_output_that_another_run_has_written_meanwhile_is_not_replaced(tmp_path):
+    output = ResumableOutput(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("precious")
+    with pytest.raises(ResumeError, match="Another run has written .*a.csv since this one began"):
+        output.begin({"a": 1})
+    assert (tmp_path / "a.csv").read_text() == "precious"
+    replacing = ResumableOutput(tmp_path / "a.csv", force=True)
+    assert replacing.begin({"a": 1}) == 0
