@@ -40,17 +40,21 @@ def ranked(model, tokenizer, words):
 
 
 @pytest.mark.filterwarnings("ignore:The tokenizer does not mark")
-@pytest.mark.parametrize("kind", ["WordPiece", "WordLevel", "without an unknown piece"])
+@pytest.mark.parametrize("kind", ["WordPiece", "WordLevel", "letters, without an unknown piece"])
 def test_words_with_vowel_signs_are_found(kind):
-    pieces = [*SPECIAL, *OTHERS, *WORDS]
+    of_letters = kind not in ("WordPiece", "WordLevel")
+    words = [*"घरकलअआ"] if of_letters else WORDS
+    pieces = [*SPECIAL, *OTHERS, *words]
     numbers = {piece: i for i, piece in enumerate(pieces)}
-    if kind == "WordPiece":
+    if of_letters:
+        made = models.BPE(numbers, [])
+    elif kind == "WordPiece":
         made = models.WordPiece({**numbers, "##ing": len(numbers)}, unk_token="[UNK]")
     else:
-        made = models.WordLevel(numbers, **({"unk_token": "[UNK]"} if kind == "WordLevel" else {}))
-    model, tokenizer = build(made, pieces, None if kind == "without an unknown piece" else "[UNK]")
-    [found] = slots(make_pipeline((model, tokenizer), lang="xx"), ["घर ___ कल"], top=len(WORDS), max_pieces=1)
-    assert [one.text for one in found] == ranked(model, tokenizer, WORDS)
+        made = models.WordLevel(numbers, unk_token="[UNK]")
+    model, tokenizer = build(made, pieces, None if of_letters else "[UNK]")
+    [found] = slots(make_pipeline((model, tokenizer), lang="xx"), ["घर ___ कल"], top=len(words), max_pieces=1)
+    assert [one.text for one in found] == ranked(model, tokenizer, words)
     assert np.isfinite([one.score for one in found]).all()
 
 
