@@ -214,7 +214,7 @@ class Slots:
         return min(self.loaded.tokenizer.get_vocab_size(), self.loaded.n_ids)
 
     def _is_of_a_word(self, i: int) -> bool:
-        """Whether an id is a piece of letters and the like, and a whole word where the end of a word is marked (`</w>`)."""
+        """Whether an id is a piece of letters and the like. Where the end of a word is marked, it must be a word."""
         ends = (self.loaded.tokenizer.id_to_token(i) or "").endswith(self.texts.ends)
         return i not in self.texts.special and ends and goes_on_a_word(self.texts[i].text)
 

@@ -61,6 +61,7 @@ def rescore_cli(
     *,
     reading: dict[str, Any],
     dev_references: str | None = None,
+    error_rate: rescoring.ErrorKind = "auto",
     per_piece: bool = False,
     encoding: str,
     output: Path | None = None,
@@ -73,7 +74,7 @@ def rescore_cli(
     Hypotheses are ranked by first-pass score + weight * PLL + word weight * words (Salazar et al. 2020, section 3). The
     first-pass score is the "score" of the input. Scores are natural logarithms.
 
-    If lists have a "reference", the word error rates before and after reranking are shown. For translations, which may
+    If lists have a "reference", the error rates before and after reranking are shown. For translations, which may
     have several "references", measure BLEU on the output.
 
     $ spacy-pll rescore nbest.jsonl --weight 0.4 --output best.jsonl
@@ -88,6 +89,8 @@ def rescore_cli(
     word_weight (float): Weight of the number of words, beside --weight. It favours longer hypotheses.
     word_grid (str): The weights of the number of words to try with --dev, as START:STOP:STEP.
     dev_references (Optional[str]): The same for --dev.
+    error_rate (str): Whether words (wer) or characters (cer) are compared with the reference. With auto, these are
+        characters if most letters of the references are of scripts that are written without spaces, such as Chinese.
     output (Optional[Path]): Write the reranked lists with all scores to FILE.jsonl.
     """
     if (weight is None) == (dev is None):
@@ -123,6 +126,7 @@ def rescore_cli(
             if dev:
                 raise
             has_references, missing = False, str(error)
+    rate = rescoring.choose_error_rate(rescoring.with_reference([*lists, *dev_lists]), error_rate)
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
     of_weights |= {"costs": reading["costs"]}
@@ -132,7 +136,7 @@ def rescore_cli(
         scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
         lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
-            weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids)
+            weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids, rate)
         assert weight is not None  # without --dev it was given
         n_lists = "1 list" if len(lists) == 1 else f"{len(lists)} lists"
         say(f"{n_lists}, {sum(len(nbest.texts) for nbest in lists)} hypotheses, {shown_weights(weight, word_weight)}.")
@@ -141,19 +145,24 @@ def rescore_cli(
         if silent := sum(rescoring.is_silence_last(nbest, weight) for nbest in lists):
             say(f"{silent} with an empty hypothesis last, since it has no PLL, though the reference is empty, too.")
         evaluated = rescoring.with_reference(lists) if has_references else []
-        say(error_table(evaluated, weight, word_weight) if evaluated else missing)
+        say(error_table(evaluated, rate, weight, word_weight) if evaluated else missing)
+        if evaluated and error_rate == "auto" and rate is rescoring.character_error_rate:
+            say("Characters are compared, since the references are of a script that is written without spaces.")
         rows = rescoring.rescored_rows(lists, scores, weight, word_weight)
         save(output, write_text, (to_json(row) + "\n" for row in rows))
 
 
-def tuned_weights(dev: str, lists: list[NBest], grids: list[list[float]]) -> tuple[float, float]:
+def tuned_weights(
+    dev: str, lists: list[NBest], grids: list[list[float]], rate: rescoring.ErrorRate
+) -> tuple[float, float]:
     """The best weights of the grids for some lists. It prints them, and what they bring."""
-    weight, word_weight = rescoring.best_weights(lists, *grids)
-    before, value = (rescoring.errors_at(lists, *both)["WER"] for both in ((0.0,), (weight, word_weight)))
-    say(f"Tuned on {dev}: WER {value:.2f} with {shown_weights(weight, word_weight)}, {before:.2f} without the PLL.")
-    for name, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
+    weight, word_weight = rescoring.best_weights(lists, grids[0], grids[1], rate)
+    figures = [rescoring.errors_at(lists, *both, error_rate=rate) for both in ((0.0,), (weight, word_weight))]
+    (name, before), (_, value) = (next(iter(one.items())) for one in figures)
+    say(f"Tuned on {dev}: {name} {value:.2f} with {shown_weights(weight, word_weight)}, {before:.2f} without the PLL.")
+    for option, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
         if found == grid[-1] > grid[0]:
-            say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {name}.")
+            say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {option}.")
     return weight, word_weight
 
 
@@ -161,13 +170,14 @@ def shown_weights(weight: float, word_weight: float) -> str:
     return f"weight {weight:g}" + (f", word weight {word_weight:g}" if word_weight else "")
 
 
-def error_table(lists: list[NBest], *weights: float) -> str:
-    """The word error rate before and after, and the kinds of errors."""
-    columns = {"first pass": rescoring.errors_at(lists, 0.0), "rescored": rescoring.errors_at(lists, *weights)}
-    words = [figures.pop("words") for figures in columns.values()][0]
+def error_table(lists: list[NBest], rate: rescoring.ErrorRate, *weights: float) -> str:
+    """The error rate before and after, and the kinds of errors."""
+    ranked = {"first pass": (0.0,), "rescored": weights}
+    columns = {name: rescoring.errors_at(lists, *of, error_rate=rate) for name, of in ranked.items()}
+    units, n = [figures.popitem() for figures in columns.values()][0]
     rows: Table = [("", *columns)]
     for name in columns["rescored"]:
         values = (figures[name] for figures in columns.values())
         rows.append((name, *(f"{value:.2f}" if isinstance(value, float) else value for value in values)))
     caption = "1 list has a reference" if len(lists) == 1 else f"{len(lists)} lists have references"
-    return f"{text_table(rows)}{caption}, of {words} words.\n"
+    return f"{text_table(rows)}{caption}, of {n} {units}.\n"

@@ -9,9 +9,9 @@ The weights are those with the best word error rate on a development set.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -19,13 +19,17 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..errors import PLLError
 from ..requirements import extra
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, with_known_values
 from ..stream.contexts import Placed, check_reads_context
 from ..stream.known import KeptScores, TextSums, score_places
 from ..stream.workers import AS_USUAL, Work
+from ..text_warnings import UNSPACED_CHARACTER
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets
+# From hypotheses and references to a rate in percent, kinds of errors, and the number of words or characters.
+ErrorRate = Callable[[Sequence[str], Sequence[str]], dict[str, float]]
+ErrorKind = Literal["auto", "wer", "cer"]
 TRIED_WEIGHTS = tuple(i / 20 for i in range(41))  # to try, as the command's grid 0:2:0.05
 
 
@@ -81,21 +85,29 @@ def is_silence_last(nbest: NBest, weight: float) -> bool:
     return bool(is_right and weight and not keeps_order(nbest, weight) and not all(map(str.strip, nbest.texts)))
 
 
-def errors_at(lists: Sequence[NBest], *weights: float) -> dict[str, float]:
-    """The word errors of the best hypothesis of each list, ranked with the weights. Each list has one reference."""
+def errors_at(lists: Sequence[NBest], *weights: float, error_rate: ErrorRate | None = None) -> dict[str, float]:
+    """The errors of the best hypothesis of each list, ranked with the weights. Each list has one reference.
+
+    error_rate (Optional[ErrorRate]): `word_error_rate` or `character_error_rate`. None: words.
+    """
     best = [nbest.texts[ranking(nbest, *weights)[0]] for nbest in lists]
-    return word_error_rate(best, [nbest.references[0] for nbest in lists])
+    return (error_rate or word_error_rate)(best, [nbest.references[0] for nbest in lists])
 
 
 def best_weights(
-    lists: Sequence[NBest], weights: Sequence[float], word_weights: Sequence[float] = (0.0,)
+    lists: Sequence[NBest],
+    weights: Sequence[float],
+    word_weights: Sequence[float] = (0.0,),
+    error_rate: ErrorRate | None = None,
 ) -> tuple[float, float]:
-    """Those with the fewest word errors, of all combinations; of equally good ones the smallest, then the word weight
+    """Those with the fewest errors, of all combinations; of equally good ones the smallest, then the word weight
     nearest to 0.
+
+    error_rate (Optional[ErrorRate]): See `errors_at`.
     """
 
     def n_errors(text: str, reference: str) -> int:
-        figures = word_error_rate([text], [reference])
+        figures = (error_rate or word_error_rate)([text], [reference])
         return int(figures["substitutions"] + figures["deletions"] + figures["insertions"])
 
     errors = [[n_errors(text, nbest.references[0]) for text in nbest.texts] for nbest in lists]
@@ -118,10 +130,35 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dic
         import jiwer
     # jiwer divides at spaces alone.
     spaced = [[" ".join(text.split()) for text in texts] for texts in (references, hypotheses)]
-    edits = jiwer.process_words(spaced[0], spaced[1])
-    words = edits.hits + edits.substitutions + edits.deletions
-    kinds = {name: getattr(edits, name) for name in ("substitutions", "deletions", "insertions")}
-    return {"WER": 100 * sum(kinds.values()) / max(1, words), **kinds, "words": words}
+    return _errors(jiwer.process_words(spaced[0], spaced[1]), "WER", "words")
+
+
+def character_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """The same with characters in place of words, for languages that are written without spaces. White space does not
+    count.
+
+    RAISES (ImportError): jiwer is not installed.
+    """
+    with extra("rescore", "The character error rate needs jiwer"):
+        import jiwer
+    joined = [["".join(text.split()) for text in texts] for texts in (references, hypotheses)]
+    return _errors(jiwer.process_characters(joined[0], joined[1]), "CER", "characters")
+
+
+def _errors(edits: Any, name: str, units: str) -> dict[str, float]:
+    n = edits.hits + edits.substitutions + edits.deletions
+    kinds = {kind: getattr(edits, kind) for kind in ("substitutions", "deletions", "insertions")}
+    return {name: 100 * sum(kinds.values()) / max(1, n), **kinds, units: n}
+
+
+def choose_error_rate(lists: Sequence[NBest], kind: ErrorKind = "auto") -> ErrorRate:
+    """What is measured on some lists. With "auto", these are characters if most letters of the references are of
+    scripts that are written without spaces, such as Chinese, and words otherwise.
+    """
+    if kind == "auto":
+        letters = [letter for nbest in lists for text in nbest.references for letter in text if letter.isalpha()]
+        kind = "cer" if 2 * sum(map(bool, map(UNSPACED_CHARACTER.match, letters))) > len(letters) else "wer"
+    return character_error_rate if kind == "cer" else word_error_rate
 
 
 def rescored_rows(lists: Sequence[NBest], scores: dict[Placed, TextSums], *weights: float) -> Iterator[dict[str, Any]]:
@@ -184,12 +221,14 @@ def rescore(
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))
 
 
+@with_known_values
 def tune_rescoring(
     nlp: Language,
     lists: Iterable[Mapping[str, Any]],
     weights: Sequence[float] = TRIED_WEIGHTS,
     word_weights: Sequence[float] = (0.0,),
     *,
+    error_rate: ErrorKind = "auto",
     per_piece: bool = False,
     costs: bool | None = None,
     component: str | None = None,
@@ -197,12 +236,14 @@ def tune_rescoring(
     n_process: int = 1,
     show_progress: bool = False,
 ) -> tuple[float, float]:
-    """The weights for `rescore` with the lowest word error rate on n-best lists with references, a development set.
+    """The weights for `rescore` with the lowest error rate on n-best lists with references, a development set.
 
     lists (Iterable[Mapping[str, Any]]): As for `rescore`. Each also has a "reference", the right text; lists without
         one, or with several "references", are left out.
     weights (Sequence[float]): The weights of the PLL to try. The default is 0, 0.05, ... 2.
     word_weights (Sequence[float]): The weights of the number of words to try, with each weight of the PLL.
+    error_rate (Literal["auto", "wer", "cer"]): Whether words (wer) or characters (cer) are compared. With auto, these
+        are characters if most letters of the references are of scripts without spaces, such as Chinese.
     per_piece, costs, component, batch_size, n_process, show_progress: See `rescore`.
     RETURNS (tuple[float, float]): `weight` and `word_weight`. Of equally good ones the smallest weight, then the word
         weight nearest to 0.
@@ -225,9 +266,10 @@ def tune_rescoring(
     nbests = with_reference(_parse(lists, costs))
     if not nbests:
         raise PLLError("No list has one reference, so no weight can be tuned. Give lists with a 'reference'.")
-    word_error_rate(["a"], ["a"])  # fails here without jiwer, before anything is scored
+    chosen = choose_error_rate(nbests, error_rate)
+    chosen(["a"], ["a"])  # fails here without jiwer, before anything is scored
     scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
-    return best_weights(with_pll(nbests, scores, per_piece), weights, word_weights)
+    return best_weights(with_pll(nbests, scores, per_piece), weights, word_weights, chosen)
 
 
 def _parse(lists: Iterable[Mapping[str, Any]], costs: bool | None) -> list[NBest]:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from spacy_pll import rescore, tune_rescoring
 from spacy_pll.cli.rescore import parse_grid
-from spacy_pll.evaluation.readers import NBest
+from spacy_pll.evaluation.readers import NBest, parse_nbest
 from spacy_pll.evaluation.rescoring import (
     TRIED_WEIGHTS,
     best_weights,
+    character_error_rate,
+    choose_error_rate,
     errors_at,
     is_silence_last,
     ranking,
@@ -225,3 +227,34 @@ def test_weights_that_cannot_be_tuned(make_nlp):
 
 def test_the_weights_that_are_tried_are_the_grid_of_the_command():
     assert list(TRIED_WEIGHTS) == parse_grid("0:2:0.05")
+
+
+@given(
+    st.lists(st.tuples(st.text("ab 的", max_size=6), st.text("ab 的", min_size=1, max_size=6)), min_size=1, max_size=4)
+)
+def test_character_error_rate_of_a_corpus_is_jiwers(rows):
+    jiwer = pytest.importorskip("jiwer")
+    hypotheses, references = zip(*(("".join(a.split()), "".join(b.split()) or "a") for a, b in rows))
+    found = character_error_rate([f" {text}\n" for text in hypotheses], references)
+    assert found["CER"] == pytest.approx(100 * jiwer.cer([*references], [*hypotheses]))
+    assert found["characters"] == sum(map(len, references))
+
+
+@pytest.mark.parametrize(
+    ("references", "chosen"),
+    [
+        (["我们今天去学校"], character_error_rate),
+        (["他们 喝 茶 tea"], character_error_rate),
+        (["the cat sat", "茶"], word_error_rate),
+        (["드디어 왔다"], word_error_rate),  # Korean has spaces
+        (["12 34"], word_error_rate),
+    ],
+)
+def test_the_error_rate_fits_the_script_of_the_references(references, chosen):
+    lists = [
+        parse_nbest({"hypotheses": [{"text": "a", "score": -1.0}], "reference": one}, "here") for one in references
+    ]
+    assert choose_error_rate(lists) is chosen
+    assert (
+        choose_error_rate(lists, "wer") is word_error_rate and choose_error_rate(lists, "cer") is character_error_rate
+    )
