@@ -17,6 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import InputError, PLLError
 from ..metrics import pll_metrics
 from ..settings import BATCH_SIZE, with_known_values
+from ..stream.contexts import Placed
 from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
@@ -26,7 +27,7 @@ from .items import Choice, Item, Option, levels, smallest
 from .labels import JUDGMENT, check_judgments
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
-from .suites import Measure, PartScores, Suite, score_texts
+from .suites import Measure, PartScores, Suite, read_alike, score_texts, warn_of_alike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -358,6 +359,14 @@ class ChoiceSuite(Suite):
         marks = [[bool(JUDGMENT.match(option.text)) for option in choice.options] for choice in self.choices]
         marked = [any(of_one) and not of_one[choice.right] for of_one, choice in zip(marks, self.choices)]
         check_judgments(marked, [place_of(self.choices, i, self.unit) for i in range(len(marked))], self.unit)
+
+    def warn_of_alike(self, read: Mapping[Placed, bytes], title: str) -> None:
+        each = ((i, read_alike([one.place for one in choice.options], read)) for i, choice in enumerate(self.choices))
+        if alike := [(i, found) for i, found in each if found]:
+            (first, (two, *_)), unit = alike[0], self.unit
+            what = "both sentences" if unit == "pairs" else "two options"
+            counts = f"{len(alike):,} of {len(self.choices):,} {unit}"
+            warn_of_alike(f"{place_of(self.choices, first, unit)}: {what}", two, counts, title)
 
     def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         found = self.results({"": scores}, {}, per_piece).accuracies()

@@ -1,20 +1,23 @@
 """Test suites: texts, and what is computed from the scores of each text or of its parts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
-from ..stream.contexts import Part, Placed, TextInContext, check_places
+from ..stream.contexts import Part, Placed, TextInContext, readings
 from ..stream.known import KeptScores, TextSums, score_distinct
 from ..stream.workers import Work
+from ..user_warnings import warn_user
 
 
 class PartScore(NamedTuple):
@@ -60,6 +63,15 @@ class Suite(ABC):
     def check(self, per_piece: bool) -> None:  # noqa: B027  # most can be measured in any way
         """RAISES (ValueError): The suite cannot be measured so. This is asked before anything is scored."""
 
+    def warn_of_alike(self, read: Mapping[Placed, bytes], title: str) -> None:
+        """Warn of texts that differ, and are the same to the tokenizer of a model.
+
+        read (Mapping[Tuple[Union[str, Doc], str, str], bytes]): What `readings` has of each text in its place.
+        title (str): What the model is called.
+        """
+        if alike := read_alike(read, read):
+            warn_of_alike("Two texts", alike[0], f"{len(alike):,} of {len(read):,} texts", title)
+
     @abstractmethod
     def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
         """What the suite measures.
@@ -97,13 +109,48 @@ class SuiteScores:
                 yield {"metric": metric, **row}
 
 
+def read_alike(places: Iterable[Placed], read: Mapping[Placed, bytes]) -> list[tuple[str, str]]:
+    """Of texts that differ from an earlier one, and are the same to the tokenizer, what differs: the two texts, or what
+    stands before or after them. White space at the ends makes no difference.
+
+    read (Mapping[Tuple[Union[str, Doc], str, str], bytes]): What `readings` has of each text in its place.
+    """
+
+    def plain(side: str | Doc) -> str:
+        return side.text if isinstance(side, Doc) else side
+
+    first, found = dict[bytes, Placed](), list[tuple[str, str]]()
+    for place in places:
+        other = first.setdefault(read[place], place)
+        if other is not place:
+            both = zip(*([plain(side).strip() for side in sides] for sides in (other, place)))
+            found += [two for two in both if two[0] != two[1]][:1]
+    return found
+
+
+def warn_of_alike(what: str, two: tuple[str, str], counts: str, title: str) -> None:
+    """what (str): What the two are called. two (Tuple[str, str]): See `read_alike`. counts (str): "3 of 50 pairs"."""
+    begin = max(0, len(commonprefix(two)) - 40)
+    one, other = (f"{'…' if begin else ''}{text[begin : begin + 80]}" for text in two)
+    warn_user(
+        f"{what} differ, {one!r} and {other!r}, but to the tokenizer of {title} they are the same wordpieces, as in "
+        f"{counts}. At most what counts as a word can tell them apart. Leave them out, or give a `model` whose "
+        "tokenizer keeps what differs, such as case, accents or rare characters."
+    )
+
+
 def check_suite(scorer: PLLScorer, suite: Suite) -> None:
-    """RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`."""
+    """Warn of texts that differ, and are the same to the tokenizer.
+
+    RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`.
+    """
     for one in suite.texts:
         if wrong := [part for part in one.parts or () if not 0 <= part[0] <= part[1] <= len(one.text)]:
             what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
             raise InputError(f"{what}, which ends at {len(one.text)}.")
-    check_places(scorer, dict.fromkeys(one.place for one in suite.texts), suite.shared_pieces)
+    places = dict.fromkeys(one.place for one in suite.texts)
+    read = dict(zip(places, readings(scorer, places, suite.shared_pieces), strict=True))
+    suite.warn_of_alike(read, scorer.model.describe().title)
 
 
 def fake_scores(suite: Suite) -> PartScores:

@@ -5,6 +5,7 @@ an error, unless it is to be given to the side where it begins.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -108,6 +109,14 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
     RAISES (InputError): A text has no wordpiece, or shares one.
     RAISES (PLLError): The component would not read what stands beside a text.
     """
+    for _ in readings(scorer, places, shared_pieces):
+        pass
+
+
+def readings(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: bool = False) -> Iterator[bytes]:
+    """A digest of what is read of each text in its place, and of which pieces are scored: texts with the same digest
+    are the same to the tokenizer. Each text is checked: see `check_places`.
+    """
 
     def readable() -> Iterator[Placed]:
         for text, before, after in places:
@@ -118,8 +127,9 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
             yield text, before, after
 
     for block in in_blocks(readable()):
-        *_, found = read_places(scorer.model.load(), block)
-        for (text, before, after), (has_own, shared) in zip(block, found, strict=True):
+        encoded, scored, found = read_places(scorer.model.load(), block)
+        rows = zip(block, found, encoded.ids_of, encoded.pieces_of, strict=True)
+        for (text, before, after), (has_own, shared), ids, own in rows:
             what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
             what += f" before {after[:80]!r}" * bool(after)
             if shared and not shared_pieces:
@@ -129,6 +139,7 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
                     f"{what} has no wordpiece of its own under this model's tokenizer, so it has no score. Leave it "
                     "out."
                 )
+            yield sha256(encoded.sequence[ids].tobytes() + scored[own].tobytes()).digest()
 
 
 def check_reads_context(scorer: PLLScorer) -> None:
@@ -151,7 +162,8 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
     (pieces,); and whether each text has a piece of its own, with what is wrong if it shares one with what stands beside
     it, or None.
     """
-    wholes = [f"{before}{text}{after}" for text, before, after in places]
+    # Joined, since an Enum of strings is formatted as its name.
+    wholes = ["".join((before, text.text if isinstance(text, Doc) else text, after)) for text, before, after in places]
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
     encoded = Encoded.of(wholes, loaded.tokenizer)
     # From here on all are one text.

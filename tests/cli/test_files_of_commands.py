@@ -40,6 +40,7 @@ def never(monkeypatch):
     monkeypatch.setattr(PLLScorer, "pipe", fail)
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_a_german_table(tmp_path, model):
     """Semicolons, cp1252, commas in cells."""
     rows = [

@@ -17,6 +17,8 @@ from ..conftest import write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
 from .conftest import parameters_of, run
 
+# To the tiny tokenizer, words that it does not know are one piece.
+pytestmark = pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 ROWS = [
     {"good": "The cats sleep.", "bad": "The cats sleeps.", "options": ["It is.", "It are."], "label": 0, "kind": "a"},
     {"good": "It is over.", "bad": "It are over.", "options": ["We saw it.", "We seen it."], "label": 0, "kind": "b"},

@@ -1,11 +1,14 @@
 import csv
 import json
 
+import pytest
+
 from .conftest import run
 
 TABLE = "sentence,label\nThe cats sleep.,1\nThe cats sleeps.,0\nShe saw herself.,1\nShe saw himself.,0\n"
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_what_is_printed_and_written(tmp_path, model_folder):
     (tmp_path / "a.csv").write_text(TABLE)
     how = ("--reader", "acceptability", "--model", model_folder("bert"), "--metrics", "original,word_l2r")
@@ -36,6 +39,7 @@ def test_errors_are_messages(tmp_path):
     assert "line 2: there is no column 'x'" in error and "--label" in error
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_the_other_columns_of_a_table_are_written(tmp_path, model_folder):
     """As those of pairs and choices; one that has the name of ours is refused before anything is scored."""
     folder, how = tmp_path / "in", ("--reader", "acceptability", "--model", model_folder("bert"))

@@ -90,6 +90,7 @@ def test_pictures_have_a_line_at_chance():
     assert found.plot_curves(["kind"]).axes[0].lines[-1].get_ydata() == pytest.approx([100 / 3] * 2)
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_equal_options_are_a_tie(make_nlp):
     same = Choice([Option("sleeps  now.", "A cat"), Option("sleeps now.", "A cat")])  # in the same wordpieces
     found = choices(make_nlp("bert"), [same])

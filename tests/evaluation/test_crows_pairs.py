@@ -60,6 +60,7 @@ def by_hand(model, tokenizer, more, less):
     return [*sums, *means]
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
 def test_both_scores_of_200_pairs(make_nlp, model_folder, tmp_path, rows, architecture):
     nlp = make_nlp(architecture, metrics=["original", "unmasked"])

@@ -99,6 +99,7 @@ def test_white_space_before_one_sentence_alone_is_warned_of(make_nlp):
     assert plain[0] == odd[0] != both[0] and plain[1] != odd[1]
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_a_full_stop_behind_one_sentence_alone_is_warned_of(make_nlp):
     nlp = make_nlp("bert")
     alike = [

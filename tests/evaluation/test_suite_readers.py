@@ -66,6 +66,7 @@ def test_an_error_in_a_reader_is_shown_as_it_is(monkeypatch):
         read_suite("x", "broken")
 
 
+@pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 def test_a_reader_of_another_package_may_give_pairs_or_choices(make_nlp, monkeypatch):
     pairs = [Pair("The cats sleep.", "The cats sleeps.", {"kind": "a"})]
     items = [Choice([Option("are here.", "The keys"), Option("is here.", "The keys"), Option("am.")], 0)]
