@@ -12,7 +12,7 @@ from ..errors import InputError, no_column
 from ..settings import with_known_values
 from ..stream.contexts import separated
 from .choices import check_choice
-from .items import PARADIGM, Choice, Fields, Option
+from .items import ONE_OPTION, PARADIGM, Choice, Fields, Option
 from .labels import FromZero, LabelKind, Labelled, read_labels
 from .readers import check_copies, check_distinct, of_folders, rows_of
 
@@ -110,7 +110,7 @@ def _own(
     if label not in row:
         raise no_column(place, label, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
-        raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.")
+        raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.", ONE_OPTION)
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
     rest = get_text(row, place, after, "`after`") if after else ""
     made = [Option(text, before, after=rest) for before in contexts or [""] for text in texts]

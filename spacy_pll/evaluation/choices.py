@@ -23,7 +23,7 @@ from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
 from .accuracies import OVERALL, Accuracy, Ties, accuracies, outcomes_of
 from .intervals import Estimate
-from .items import Choice, Item, Option, levels, smallest
+from .items import ONE_OPTION, Choice, Item, Option, levels, smallest
 from .labels import JUDGMENT, check_judgments
 from .plots import plot_accuracies, plot_curves
 from .preferences import Correlation, correlations
@@ -84,7 +84,7 @@ def check_choice(choice: Any, place: str) -> None:
         raise InputError(f"{place} must be a `Choice` of `Option`s. It is {choice!r:.100}.")
     n = len(choice.options)
     if n < 2:
-        raise InputError(f"{place}: a choice needs two options or more. It has {n}.")
+        raise InputError(f"{place}: a choice needs two options or more. It has {n}.", ONE_OPTION)
     if not isinstance(choice.right, int | np.integer) or not 0 <= choice.right < n:
         raise InputError(f"{place}: the right option has the number {choice.right!r}, and there are 0 to {n - 1}.")
     if choice.preference is not None and not (n == 2 and math.isfinite(choice.preference)):

@@ -17,6 +17,9 @@ PHENOMENA = (PHENOMENON, "phenomenon", "bias_type", "field")
 PARADIGMS = (PARADIGM, "paradigm", "pid", FILE)
 
 
+ONE_OPTION = "To score single texts after a context, write a table of words with `context_column`."
+
+
 class Item(Protocol):
     """What an accuracy is a mean over."""
 
