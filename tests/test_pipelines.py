@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 import spacy
 import torch
@@ -678,3 +680,22 @@ def test_weights_behind_links_are_part_of_what_a_pipeline_is(make_nlp, tmp_path,
         weights.write_bytes(weights.read_bytes()[:-2] + last)
         found.add(describe_scorer(make_pipeline(settings), settings)["weights"]["digest"])
     assert len(found) == 2
+
+
+NUMBERS = {"mask_margin": np.int64(1), "sample_words": np.float64(0.5), "alternatives": np.int32(2)}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_numpy_are_pythons_own(model_folder, name):
+    nlp = make_pipeline(str(model_folder("bert")), **{name: NUMBERS[name]})
+    value = getattr(get_scorer(nlp).settings, name)
+    assert value == NUMBERS[name] and type(value) in (int, float)
+    json.dumps(nlp.config["components"]["pll"])  # as configs and manifests have it
+
+
+WITH_DEFAULTS = {**vars(ScoringSettings()), **{one.name: one.default for one in fields(PipelineSettings)}}
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if WITH_DEFAULTS[name] is not None])
+def test_a_setting_that_cannot_be_none_has_its_default_then(name):
+    assert PipelineSettings(**{name: None}) == PipelineSettings()

@@ -129,7 +129,7 @@ def rescore_cli(
     rate = rescoring.choose_error_rate(rescoring.with_reference([*lists, *dev_lists]), error_rate)
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
-    of_weights |= {"costs": reading["costs"]}
+    of_weights |= {"costs": reading["costs"], "error_rate": error_rate}
     read = digest_of(nbest.row for nbest in (*dev_lists, *lists))
     kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, "lists": read}
     with kept.until_done():

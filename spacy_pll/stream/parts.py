@@ -127,6 +127,7 @@ class ResumableOutput:
         if not self.lock:
             self._lock()
             if self.output.exists() and not (self.resume or self.force):
+                self._leave()
                 raise ResumeError(
                     f"Another run has written {self.output} since this one began.",
                     "Replace it with `force=True`, or choose another name.",
@@ -190,11 +191,15 @@ class ResumableOutput:
         self.complete = True
         if self.folder.exists():
             self._empty()
-            if self.lock:
-                self.lock.close()
-            (self.folder / LOCK).unlink(missing_ok=True)
-            with suppress(OSError):
-                self.folder.rmdir()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Remove the lock, and the folder if nothing else is in it."""
+        if self.lock:
+            self.lock.close()
+        (self.folder / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def finish(self) -> None:
         """Say that all outputs of a run are written, and delete the parts."""

@@ -49,6 +49,7 @@ def test_what_a_table_depends_on_is_beside_it(tmp_path, model_folder):
     found = json.loads((tmp_path / "o.csv.manifest.json").read_text())
     assert found["input"] == {"rows": 5, "texts": 2, "digest": file_digest(tmp_path / "a.csv")}
     assert (found["model"], found["metrics"]) == (str(model_folder("bert")), ["left_context"])
+    assert found["words"] == "rows"
     assert found["run"]["by"] == ["item"] and found["run"]["lags"] == 1 and found["run"]["delimiter"] is None
     run("score", tmp_path / "a.csv", tmp_path / "s.csv", "--column", "word", *how[:2])
     corpus = json.loads((tmp_path / "s.csv.manifest.json").read_text())

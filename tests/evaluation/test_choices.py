@@ -174,3 +174,8 @@ def test_choices_that_are_none(make_nlp, items, message):
 def test_a_column_of_groups_that_is_not_there(make_nlp):
     with pytest.raises(InputError, match="Choice 1: there is no column 'domain'. The columns are: 'kind'"):
         ChoiceScores(THREE, SCORES, COUNTS).accuracies(["domain"])
+
+
+def test_a_choice_with_one_option_says_how_a_single_text_is_scored(make_nlp):
+    with pytest.raises(InputError, match="needs two options or more. It has 1.*`context_column`"):
+        choices(make_nlp("bert"), [Choice([Option("The cats sleep.", "So:")], 0)])

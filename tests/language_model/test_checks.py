@@ -14,6 +14,7 @@ from tokenizers.processors import TemplateProcessing
 from spacy_pll import make_pipeline
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
+from spacy_pll.language_model.checks import choose_another
 
 from ..conftest import ARCHITECTURES, SMALL, build_transformer, get_tokenizer
 from .test_checkpoint import load
@@ -241,3 +242,11 @@ def test_settings_of_a_tokenizer_that_are_ignored(model_folder, ignored, used):
         model.load()
     said = [str(warning.message) for warning in caught if "does not change how" in str(warning.message)]
     assert len(said) == len(ignored) and all(any(f"{name!r}" in one for one in said) for name in ignored)
+
+
+def test_weights_that_are_quantized_are_named():
+    linear = torch.nn.Linear(2, 2)
+    assert choose_another(torch.nn.Sequential(linear)) == "Choose a model of another architecture."
+    linear.weight = torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.int8), requires_grad=False)
+    said = choose_another(torch.nn.Sequential(linear))
+    assert "quantized" in said and "Linear" in said and "from which it was made" in said

@@ -62,5 +62,6 @@ def test_an_output_that_another_run_has_written_meanwhile_is_not_replaced(tmp_pa
     with pytest.raises(ResumeError, match="Another run has written .*a.csv since this one began"):
         output.begin({"a": 1})
     assert (tmp_path / "a.csv").read_text() == "precious"
+    assert not (tmp_path / "a.csv.parts").exists()  # which would look like an unfinished run
     replacing = ResumableOutput(tmp_path / "a.csv", force=True)
     assert replacing.begin({"a": 1}) == 0

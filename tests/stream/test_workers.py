@@ -207,3 +207,16 @@ def is_running(pid):
             return file.read().rpartition(")")[2].split()[0] != "Z"  # ended, and nobody has asked how
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_docs_before_an_error_of_the_input_are_given(make_nlp, n_process):
+    def texts():
+        yield from (f"The cats sleep {number}." for number in range(23))
+        raise RuntimeError("the input broke")
+
+    given = []
+    with pytest.raises(RuntimeError, match="the input broke"):
+        for doc in score_docs(make_nlp("bert"), texts(), 5, n_process=n_process):
+            given.append(doc.text)
+    assert given == [f"The cats sleep {number}." for number in range(23)]
