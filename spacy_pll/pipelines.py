@@ -107,9 +107,7 @@ class PipelineSettings:
                 values["scoring"][name] = plain_number(value)
         for name, value in values.items():
             if isinstance(value, str) and not value.strip():
-                raise PLLError(
-                    f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or give a value."
-                )
+                raise PLLError(f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or set it.")
             object.__setattr__(self, name, value)
         check_values(self)
         if self.code:  # first, because it may have metrics
@@ -271,7 +269,7 @@ def _block(settings: PipelineSettings) -> dict[str, Any]:
     if architecture is None:
         from .language_model.checkpoint import is_left_to_right  # imports torch
 
-        causal = settings.causal or (name is not None and is_left_to_right(name, block.get("revision")))
+        causal = settings.causal or (name is not None and is_left_to_right(block))
         block["@architectures"] = ARCHITECTURES[causal]
     return block
 
@@ -365,7 +363,9 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     except PLLError:
         raise
     except ValueError as error:
-        raise PLLError(f"The pipeline {pipeline!r} cannot be loaded: {error}") from error
+        reason, own, _ = str(error).partition(" This usually happens")  # what is missing is the user's own
+        advice = "Give the Python file that registers it as `code`." if own else ""
+        raise PLLError(f"The pipeline {pipeline!r} cannot be loaded: {reason}", advice) from error
     if chosen in nlp.disabled:
         nlp.enable_pipe(chosen)
     return nlp

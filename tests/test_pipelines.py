@@ -699,3 +699,11 @@ WITH_DEFAULTS = {**vars(ScoringSettings()), **{one.name: one.default for one in 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if WITH_DEFAULTS[name] is not None])
 def test_a_setting_that_cannot_be_none_has_its_default_then(name):
     assert PipelineSettings(**{name: None}) == PipelineSettings()
+
+
+def test_a_pipeline_with_a_component_that_nothing_registered(model_folder, tmp_path):
+    make_pipeline(str(model_folder("bert"))).to_disk(tmp_path)
+    config = (tmp_path / "config.cfg").read_text().replace('["pll"]', '["shout","pll"]')
+    (tmp_path / "config.cfg").write_text(f'{config}\n[components.shout]\nfactory = "shout"\n')
+    with pytest.raises(PLLError, match=r"E002.*'shout'.*\(en\)\. Give the Python file that registers it as `code`\.$"):
+        make_pipeline(str(tmp_path))

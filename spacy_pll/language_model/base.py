@@ -5,7 +5,6 @@ import math
 import os
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -223,7 +222,7 @@ class TransformerLanguageModel:
         """
         forward = Forward(checkpoint.transformer, shared)
         if shared:  # whoever has it gets it back without hooks
-            weakref.finalize(self, forward.remove_hooks).atexit = False
+            forward.remove_hooks_after(self)
         try:
             self.loaded = self._tried(forward, checkpoint, source, move_to)
         except BaseException:  # who has the model goes on without this pipeline
@@ -260,7 +259,7 @@ class TransformerLanguageModel:
             )
         n_embeddings = count_embeddings(transformer)
         if self.precision in HALF:
-            warn_if_emulated(transformer.device)
+            warn_if_emulated(move_to or transformer.device)
         forward.precision = self.precision
         is_rounded = False
         if move_to is not None:
@@ -298,13 +297,14 @@ class TransformerLanguageModel:
     def _try_groups(self, loaded: LoadedModel) -> PassLimits:
         """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
+        if loaded.prompts:
+            raise PLLError("With `cfg`, a mask cannot share a pass, as `mask_margin` asks.", "Leave out one of them.")
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
             share = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
         if share is None:
             raise PLLError(
-                f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: in a trial, its "
-                "scores were not the exact ones.",
+                f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: a trial failed.",
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
                 "a model of another architecture (docs/models.md).",
             )

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ from .checks import (
     warn_of_ignored,
 )
 from .folders import check_folder, check_weights
-from .hub import OF_HUB, cached_commit, connection_error, is_hub_name
+from .hub import cached_commit, connection_error, is_hub_name, of_hub
 from .slow_tokenizers import backend_of
 from .true_positions import position_embeddings
 
@@ -78,7 +79,7 @@ def read_checkpoint(
     check_folder(source)
     check_one_place(transformer_config, source)
     hub_settings: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-    hub_settings.update((key, transformer_config[key]) for key in OF_HUB if key in transformer_config)
+    hub_settings |= of_hub(transformer_config)
     no_connection = connection_error(source, revision)
     if no_connection is not None:  # the model may be in the cache
         hub_settings["local_files_only"] = True
@@ -87,7 +88,7 @@ def read_checkpoint(
             settings, _ = PretrainedConfig.get_config_dict(source, **{**hub_settings, **transformer_config})
         check_own_code(settings, f"config.json of {source!r}")
         check_own_code(transformer_config, "transformer_config")
-        with _explained(source, no_connection, settings.get("model_type")):
+        with _explained(source, no_connection, settings.get("model_type", "")):
             config, unused = AutoConfig.from_pretrained(
                 source, return_unused_kwargs=True, **{**hub_settings, **transformer_config}
             )
@@ -121,6 +122,11 @@ def read_checkpoint(
             file = _damaged_file(source) or source
             raise OSError(f"The weights of {file!r} cannot be read: {error}. Get the model again.") from error
         except (LookupError, TypeError, ValueError, AssertionError, AttributeError, ArithmeticError) as error:
+            if sys.flags.optimize > 1:
+                raise PLLError(
+                    f"transformers cannot make a model without docstrings, which `python -OO` leaves out: {error}",
+                    "Use `python -O`, or PYTHONOPTIMIZE=1.",
+                ) from error
             entry = _entry_with(config, re.findall(r"[\w.-]+", str(error)))
             raise PLLError(
                 f"No model can be made as config.json of {source!r} says: {type(error).__name__}: {error}. Correct "
@@ -165,14 +171,25 @@ def _entry_with(config: PretrainedConfig, values: Iterable[object]) -> str:
     return f"the entry {' or '.join(found)}" if found else "its entries"
 
 
-def is_left_to_right(source: str, revision: str | None = None) -> bool:
-    """Whether transformers has a left-to-right language model for a checkpoint, and no masked one."""
-    settings = {"revision": revision or "main", "local_files_only": connection_error(source, revision) is not None}
-    try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **settings)
-    except Exception:  # loading the model will say why
-        return False
-    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+def is_left_to_right(block: Mapping[str, Any]) -> bool:
+    """Whether transformers has a left-to-right language model for a checkpoint, and no masked one.
+
+    The hub is asked only if the cache does not say: it is asked anyway when the model is read.
+
+    block (Mapping): The block `model` of a config, with a name.
+    """
+    source, revision = block["name"], block.get("revision") or "main"
+    hub_settings = of_hub(block.get("transformer_config", {}))
+    settings = {"revision": revision, "trust_remote_code": False, **hub_settings}
+    for local in (True, False):
+        try:
+            config = AutoConfig.from_pretrained(source, **{**settings, "local_files_only": local})
+        except Exception:  # loading the model will say why
+            if local and not settings.get("local_files_only") and connection_error(source, revision) is None:
+                continue
+            return False
+        return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+    return False
 
 
 def read_unrounded(rounded: Checkpoint, source: str, read: Callable[[], Checkpoint]) -> Checkpoint:
@@ -276,7 +293,7 @@ def _is_damaged_json(path: Path) -> bool:
 def _explained(source: str, no_connection: BaseException | None, kind: str | None = None) -> Iterator[None]:
     """Say what it means when transformers cannot read a configuration or a tokenizer.
 
-    kind (Optional[str]): The type of the model, as config.json says.
+    kind (Optional[str]): The type of the model, as config.json says; empty if it does not.
     """
     try:
         yield
@@ -308,6 +325,11 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
         if kind in CONFIG_MAPPING:
             reason = " ".join(str(error).split())[:300]
             advice = f"An entry of config.json, or of transformer_config, is wrong: {reason}. Correct it."
+        elif kind == "":  # transformers wrote none before 2020
+            advice = (
+                'Its config.json does not say which kind of model it is. Add that as its first entry: "model_type": '
+                '"bert", for a BERT with a vocab.txt.'
+            )
         elif kind:
             own = ", ".join(getattr(CONFIG_MAPPING, "_extra_content", ())) or "none"
             advice = (

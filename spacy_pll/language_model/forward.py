@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize, ref
 
 import numpy as np
 import torch
@@ -75,6 +75,16 @@ class Forward:
         for hook in self._position_hooks or ():
             hook.remove()
         self._position_hooks = None
+
+    def remove_hooks_after(self, user: object) -> None:
+        """Remove them once this object is gone. It does not keep the model in memory, which it may replace before."""
+        this = ref(self)
+
+        def remove() -> None:
+            if forward := this():
+                forward.remove_hooks()
+
+        finalize(user, remove).atexit = False
 
     @contextmanager
     def in_float32(self) -> Iterator[None]:

@@ -1,6 +1,8 @@
 """The Hugging Face hub: whether it can be reached, and what its cache has of a model."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.utils import HFValidationError, get_session, validate_repo_id
@@ -11,6 +13,11 @@ OF_HUB = ("cache_dir", "force_download", "local_files_only", "proxies", "token")
 TIMEOUT = 10
 # What requests and httpx call an error when no connection can be made. huggingface_hub has used both.
 NO_CONNECTION = {"ConnectionError", "ConnectError", "ProxyError"}
+
+
+def of_hub(transformer_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Its settings that say how files are got from the hub."""
+    return {key: transformer_config[key] for key in OF_HUB if key in transformer_config}
 
 
 def is_hub_name(source: str) -> bool:

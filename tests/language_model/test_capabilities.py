@@ -1,5 +1,7 @@
 """Each trial of a model, on models with a fault made for it: hooks in a tiny BERT, GPT-2 or ModernBERT."""
 
+from functools import partial
+
 import pytest
 import torch
 import transformers as hf
@@ -181,9 +183,32 @@ def gpt2():
     return hf.GPT2LMHeadModel(config).eval()
 
 
-def direction(transformer):
+def direction(transformer, mask_id=None):
     with torch.inference_mode():
-        return find_direction(Forward(transformer), make_texts(WORDPIECE.backend_tokenizer, 128), None)
+        return find_direction(Forward(transformer), make_texts(WORDPIECE.backend_tokenizer, 128), mask_id)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("is_decoder", "expected"), [(False, (True, True)), (True, (True, False))])
+def test_the_direction_of_small_models_that_are_not_trained(seed, is_decoder, expected):
+    """Their log-probabilities hardly depend on the text: of seed 7, those of a masked piece differ by 2e-6."""
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    config = hf.BertConfig(vocab_size=len(WORDPIECE), is_decoder=is_decoder, **sizes)
+    transformer = (hf.BertLMHeadModel if is_decoder else hf.BertForMaskedLM)(config).eval()
+    assert direction(transformer, None if is_decoder else MASK) == expected
+
+
+def fill_the_last(value, module, args, output):
+    output.logits[..., -3:] = value
+
+
+def test_the_direction_of_a_model_whose_vocabulary_is_padded_with_huge_logits(bert):
+    """Nothing is more probable by them, and they are the largest: -1e9, or minus infinity."""
+    for value in (-1e9, -torch.inf):
+        handle = bert.register_forward_hook(partial(fill_the_last, value))
+        assert direction(bert, MASK) == (True, True)
+        handle.remove()
 
 
 def test_a_left_to_right_model():

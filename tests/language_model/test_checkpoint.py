@@ -1,7 +1,9 @@
 """Checkpoints that are read, and those that cannot be."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -242,3 +244,31 @@ def test_the_bias_of_a_head_of_its_own(tmp_path, architecture):
     for saved in (model, tokenizer):
         saved.save_pretrained(tmp_path)
     assert scores(make_pipeline(str(tmp_path))(SENTENCES[0])) == pytest.approx(scores(expected), abs=1e-5)
+
+
+def test_a_folder_from_before_transformers_wrote_the_kind_of_a_model(model_folder, tmp_path):
+    """As those of 2019: config.json without `model_type`, and vocab.txt alone."""
+    folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
+    vocab = get_tokenizer("wordpiece").get_vocab()
+    (folder / "vocab.txt").write_text("\n".join(sorted(vocab, key=vocab.get)))
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (folder / name).unlink(missing_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    without = {key: value for key, value in config.items() if key not in ("model_type", "architectures")}
+    (folder / "config.json").write_text(json.dumps(without))
+    with pytest.raises(ValueError, match='does not say which kind of model .*"model_type": "bert"'):
+        load(folder)
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **without}))
+    text = SENTENCES[0].lower()  # vocab.txt does not say that the model knows capital letters
+    expected = make_pipeline(str(model_folder("bert")))(text)._.pll
+    assert make_pipeline(str(folder))(text)._.pll == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_python_without_docstrings_is_named(model_folder):
+    """transformers reads docstrings when it makes a model; config.json is not to blame."""
+    code = f"from spacy_pll import make_pipeline; make_pipeline({str(model_folder('bert'))!r})"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 or "without docstrings, which `python -OO` leaves out" in done.stderr
+    assert "config.json" not in done.stderr

@@ -10,11 +10,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from huggingface_hub.utils import get_session
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from spacy_pll import make_pipeline
 from spacy_pll.errors import PLLError
 from spacy_pll.language_model import hub
 from spacy_pll.language_model.architectures import MaskedLanguageModel
+
+from ..conftest import get_tokenizer
 
 
 @pytest.fixture
@@ -189,3 +192,26 @@ def test_a_revision_is_chosen_by_its_name(model_folder, hub_cache):
 def test_a_revision_of_what_is_not_on_the_hub(model_folder, model):
     with pytest.raises(PLLError, match="is no model on the Hugging Face hub. Leave out `revision`"):
         make_pipeline(model and str(model_folder(model)), revision="chck_1M")
+
+
+def test_a_model_in_the_cache_is_looked_for_once_without_a_connection(asked, hub_cache):
+    """Also to find out whether it is a left-to-right one."""
+    urls = asked(error_of("requests", "ConnectionError")("no network"))
+    assert make_pipeline("team/baby").get_pipe("pll").model.describe().commit == "a" * 40
+    assert len(urls) == 1
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_left_to_right_model_in_a_cache_of_its_own(by_name, tmp_path):
+    """As with `token`, for a private model: the settings in the block hold for each file that is read."""
+    folder = tmp_path / "models--team--left"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text("a" * 40)
+    tokenizer = get_tokenizer("wordpiece")
+    snapshot = folder / "snapshots" / ("a" * 40)
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2)).save_pretrained(snapshot)
+    tokenizer.save_pretrained(snapshot)
+    cache = {"cache_dir": str(tmp_path)}
+    block = {"name": "team/left", "transformer_config": cache, "tokenizer_config": cache}
+    nlp = make_pipeline(block if by_name else str(snapshot))
+    assert nlp.get_pipe("pll").settings.metrics == ["causal"]

@@ -4,6 +4,7 @@ import gc
 from copy import deepcopy
 from functools import partial
 from types import MethodType
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -356,6 +357,26 @@ def test_a_model_in_half_precision_is_copied():
     assert model.dtype == torch.bfloat16 and get_scorer(expected).model.load().checkpoint.dtype == torch.bfloat16
     found = make_pipeline((model.float(), tokenizer))
     assert scores(found(TEXT)).tolist() == scores(expected(TEXT)).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_nothing_is_kept_of_what_a_model_was_before_it_changed(dtype):
+    model, tokenizer = build()
+    nlp = make_pipeline((model.to(dtype), tokenizer))
+    before = []
+    for step in range(3):
+        model.config_of_a_schedule = step  # any plain attribute of a module
+        model.resize_token_embeddings(len(tokenizer) + step)
+        nlp(TEXT)
+        forward = nlp.get_pipe("pll").model.loaded.forward
+        before.append((ref(forward), *([] if forward.model is model else [ref(forward.model)])))
+        del forward
+    gc.collect()
+    *earlier, now = before
+    assert all(one() is not None for one in now) and not any(one() for refs in earlier for one in refs)
+    del nlp
+    gc.collect()
+    assert n_hooks(model) == 0 and not any(one() for one in now)
 
 
 @pytest.mark.cpu

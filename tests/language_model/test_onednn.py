@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from spacy_pll.language_model import onednn
+from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.onednn import (
     OneDNNLinear,
     RoundedLinear,
@@ -74,6 +75,17 @@ def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
         assert (nlp.get_pipe("pll").model.loaded.forward._onednn is not None) == used
     for with_it, without in zip(found[True], found[False]):
         np.testing.assert_allclose(with_it, without, atol=1e-5)
+
+
+def test_bfloat16_on_another_device_is_not_warned_of(model_folder, monkeypatch):
+    """The weights are on the CPU until the model has been tried."""
+    monkeypatch.setattr("spacy_pll.language_model.onednn.bfloat16_is_emulated", lambda: True)
+    monkeypatch.setattr("spacy_pll.language_model.forward.Forward.keep_weights_in", lambda *settings: None)
+    model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
+    checkpoint = model._read(model.name, "main", {}, {})
+    model.use(checkpoint, model.name, move_to=torch.device("cuda"))  # a warning would be an error
+    with pytest.warns(UserWarning, match="much slower than float32 on this CPU"):
+        model.use(checkpoint, model.name)
 
 
 @pytest.mark.parametrize(("mixed_precision", "is_emulated"), [(True, True), (True, False), (False, True)])
