@@ -22,7 +22,7 @@ from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
 from .prediction import Predictor
-from .settings import ScoringSettings, at_least, check_values, choices_of, plain_number
+from .settings import ScoringSettings, at_least, check_values, choices_of, in_order, plain_number
 from .user_code import import_code
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class PipelineSettings:
         scoring: Mapping[str, Any] = {},  # noqa: B006
         **settings: Any,
     ):
-        values: dict[str, Any] = {one.name: one.default for one in fields(self)}
         model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        values |= {"model": None if model in BUILTIN_NAMES else model, "scoring": dict(scoring)}
+        scoring = {name: in_order(value) for name, value in scoring.items()}
+        values = DEFAULTS | {"model": None if model in BUILTIN_NAMES else model, "scoring": scoring}
         for name, value in {"metrics": metrics, **settings}.items():
             if name not in SETTINGS:
                 raise TypeError(
@@ -104,7 +104,7 @@ class PipelineSettings:
             if name in values:
                 values[name] = DEFAULTS[name] if value is None else value
             elif value is not None or SCORING[name] is None:
-                values["scoring"][name] = plain_number(value)
+                values["scoring"][name] = in_order(plain_number(value))
         for name, value in values.items():
             if isinstance(value, str) and not value.strip():
                 raise PLLError(f"`{name}` is empty, as of a variable that is not set.", "Leave it out, or set it.")
@@ -119,7 +119,7 @@ class PipelineSettings:
         return PipelineSettings(**{**vars(self), **changes})
 
 
-DEFAULTS = {one.name: one.default for one in fields(PipelineSettings)}
+DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(PipelineSettings)}
 SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}

@@ -3,7 +3,7 @@
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -121,6 +121,15 @@ def plain_number(value: Any) -> Any:
     if type(value) in (int, float, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def in_order(given: Any) -> Any:
+    """Several things that are given, so that they can be read again and by their number: as a list, unless they are a
+    list or a tuple. An iterator gives them once, and a pandas series by its index. What has no order, or is not several
+    things, stays as it is.
+    """
+    stays = isinstance(given, str | list | tuple | set | frozenset | Mapping) or not isinstance(given, Iterable)
+    return given if stays else [*given]
 
 
 def check_values(settings: Any) -> None:

@@ -14,7 +14,7 @@ from ..attributes.names import select_metrics
 from ..attributes.registration import find_names
 from ..component import get_scorer
 from ..errors import PLLError
-from ..settings import BATCH_SIZE
+from ..settings import BATCH_SIZE, in_order
 from ..stream.workers import score_docs
 
 
@@ -123,9 +123,10 @@ def compare_pairs(
 
 def _texts_of_pairs(pairs: Iterable[tuple[str | Doc, str | Doc]]) -> Iterator[str | Doc]:
     for pair in pairs:
-        if isinstance(pair, str | Doc) or len(pair) != 2:
+        two = pair if isinstance(pair, Doc) else in_order(pair)
+        if not isinstance(two, list | tuple) or len(two) != 2:
             raise PLLError(f"Each pair must be two texts, such as (text_a, text_b). One is {pair!r:.100}.")
-        yield from pair
+        yield from two
 
 
 def _compare_docs(doc_a: Doc, doc_b: Doc, attr: str, attribute: str) -> Comparison:

@@ -78,7 +78,8 @@ def score_continuations(
     varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
     scorer = get_scorer(varied)
     check_texts(candidates, "candidates")
-    if not len(candidates):
+    candidates = [*candidates]
+    if not candidates:
         raise PLLError(f'`candidates` must be a list of texts, such as ["one", "two"]. It is {candidates!r}.')
     prefix, suffix = (plain_text(text, f"`{name}`") for name, text in (("prefix", prefix), ("suffix", suffix)))
     candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
-from unicodedata import category
 
 import numpy as np
 from spacy.language import Language
@@ -26,15 +25,14 @@ from ..settings import ScoringSettings
 from ..span_getters import TEXT_SPAN, get_doc_spans
 from ..stream.contexts import SHARED_ADVICE, place, read_places
 from ..stream.known import KeptScores, digest_of, find_each
-from ..text_warnings import UNSPACED_CHARACTER
 from ..texts import check_texts, plain_text
 from ..user_warnings import warn_user
 from .gaps import GAP, Slot, distinct_candidates
+from .word_search import known_words, search
 
 # The most texts that are scored together, on a CPU and on a GPU: what is found of them is kept when all are scored. The
 # most candidates of texts, and log-probabilities in memory.
 MAX_TEXTS, MAX_CANDIDATES, MAX_ANSWERS = (250, 8000), 2**22, 2**24
-JOINERS = "\u200c\u200d"  # stand between the letters of a word in Persian, Hindi and others
 # What stands beside a gap, up to the next white space. Tokenizers divide words there.
 BEFORE, AFTER = re.compile(r"(?<=\S)\s+\S*\Z"), re.compile(r"\S*\s+(?=\S)")
 Pieces = tuple[int, ...]  # ids
@@ -165,16 +163,6 @@ class SpelledCandidates(NamedTuple):
         return cls(pieces, np.array([*map(len, pieces)]), list(sides), longest, list(rows), *columns)
 
 
-def begins_a_word(text: str) -> bool:
-    """Whether the first character is a letter or a digit."""
-    return text[:1].isalnum()
-
-
-def goes_on_a_word(text: str) -> bool:
-    """Whether all characters are letters, digits, marks such as vowel signs, or joiners between letters."""
-    return bool(text) and all(character in JOINERS or category(character)[0] in "LMN" for character in text)
-
-
 class Slots:
     """Asks the model of a component for candidates in gaps.
 
@@ -213,23 +201,10 @@ class Slots:
         """How many ids have both a piece and an embedding."""
         return min(self.loaded.tokenizer.get_vocab_size(), self.loaded.n_ids)
 
-    def _is_of_a_word(self, i: int) -> bool:
-        """Whether an id is a piece of letters and the like. Where the end of a word is marked, it must be a word."""
-        ends = (self.loaded.tokenizer.id_to_token(i) or "").endswith(self.texts.ends)
-        return i not in self.texts.special and ends and goes_on_a_word(self.texts[i].text)
-
     @lazy
     def known_word(self) -> str:
         """A word of one piece, which stands for any other one."""
-
-        def is_known(i: int) -> bool:
-            text = self.texts[i].text
-            is_word = self._is_of_a_word(i) and begins_a_word(text)
-            return is_word and self.loaded.tokenizer.encode(text, add_special_tokens=False).ids == [i]
-
-        usual = [] if (i := self.loaded.tokenizer.token_to_id("a")) is None else [i]
-        found = next((i for i in [*usual, *range(self.n_ids)] if is_known(i)), None)
-        return "a" if found is None else self.texts[found].text
+        return next(known_words(self), "a")
 
     def find(
         self,
@@ -243,7 +218,7 @@ class Slots:
         """See `slots`. kept (Optional[KeptScores]): Has what is found of the first slots already, and gets the rest."""
         digest = lru_cache(digest_of)  # all slots may have the same candidates
         asked = [slot._replace(candidates=(digest(slot.candidates),)) for slot in slots] if kept else slots
-        find = partial(self.fill, slots, keep) if top is None else partial(self.search, slots, top, max_pieces)
+        find = partial(self.fill, slots, keep) if top is None else partial(search, self, slots, top, max_pieces)
         found = find_each(asked, find, "texts", kept or KeptScores(), show_progress)
         return [[Filler(*one) for one in some] for some in found]
 
@@ -277,56 +252,9 @@ class Slots:
                 f"to {other!r:.100}. They share a rank, and each counts in the probabilities. Leave one of them out."
             )
 
-    def search(self, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0) -> Iterator[list[list[Filler]]]:
-        """The best whole words in each slot but the first `done`, and the gold one, in batches."""
-        texts = self.texts
-        ids = np.array(list(filter(self._is_of_a_word, range(self.n_ids))), dtype=np.int64)
-        is_first = np.array([begins_a_word(texts[i].text) for i in ids.tolist()], dtype=bool)
-        begins = np.array([texts[i].begins_word is not False for i in ids.tolist()], dtype=bool)
-        goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
-        if max_pieces > 1 and not goes_on.any():
-            warn_user(
-                "The tokenizer does not mark the wordpieces that continue a word, so only words of one piece are "
-                "searched. To score other words, give them as `candidates`."
-            )
-            max_pieces = 1
-        longest = " ".join([self.known_word] * max_pieces)
-        for block in minibatch(slots[done:], self.max_texts):
-            # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
-            some = self.spelled([slot._replace(candidates=(longest,)) for slot in block])
-            sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
-            words: list[dict[str, None]] = [{} for _ in block]
-            for n in range(1, max_pieces + 1):
-                beams: list[list[tuple[float, Pieces]]] = [[(0.0, ())] for _ in block]
-                for _ in range(n):
-                    rows = [(i, score, begun) for i, beam in enumerate(beams) for score, begun in beam]
-                    beams = [[] for _ in block]
-                    for first, log_probs in self.answers([(sides[i], n, begun) for i, _, begun in rows], ids):
-                        for (i, score, begun), column in zip(rows[first:], log_probs.T):
-                            allowed = goes_on if begun else is_first & (begins == (is_marked[i] is not False))
-                            values = np.where(allowed, score + column, -np.inf)
-                            best = np.argpartition(-values, min(top, len(ids)) - 1)[:top].tolist()
-                            beams[i] += [(float(values[k]), (*begun, int(ids[k]))) for k in best if allowed[k]]
-                    beams = [sorted(beam, reverse=True)[:top] for beam in beams]
-                for found, beam in zip(words, beams):
-                    found.update(dict.fromkeys("".join(texts[i].text for i in begun) for _, begun in beam))
-            for slot, found in zip(block, words):
-                if not found:
-                    raise InputError(f"{slot.place}: no word of up to {max_pieces} wordpieces was found in the gap.")
-            slots_of_found = [self._with_gold(slot, [*one]) for slot, one in zip(block, words)]
-            for batch in self.fill(slots_of_found, top, warns=False):
-                yield [[one for one in some if one.pieces or one.is_gold] for some in batch]
-
-    def _with_gold(self, slot: Slot, found: list[str]) -> Slot:
-        """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
-        if slot.gold and slot.gold not in found:
-            *pieces, own = self._near(slot._replace(candidates=(*found, slot.gold))).pieces
-            found = [word for word, spelled in zip(found, pieces) if spelled != own or not own] + [slot.gold]
-        return slot._replace(candidates=tuple(found))
-
     def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
         """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""
-        found, near = list[SpelledCandidates](), [self._near(slot) for slot in block]
+        found, near = list[SpelledCandidates](), [self.near(slot) for slot in block]
         read = iter(self.read([(slot, n) for slot, spelling in zip(block, near) for n in spelling.longest]))
         for slot, spelling in zip(block, near):
             there = [*islice(read, len(spelling.longest))]
@@ -337,14 +265,18 @@ class Slots:
                 found.append(SpelledCandidates.of([one if own else ((), (), ()) for one, own in each]))
         return found
 
-    def _near(self, slot: Slot) -> SpelledCandidates:
-        """How candidates are read between what stands close to the gap. Behind white space, any word may stand."""
+    def beside(self, slot: Slot) -> tuple[str, str]:
+        """What stands close to the gap, before and after it. Behind white space, any word may stand."""
         before, after = slot.before, slot.after
         if self.divides_at_spaces:
             before = f"{self.known_word}{found[0]}" if (found := BEFORE.search(before)) else before
             after = f"{found[0]}{self.known_word}" if (found := AFTER.match(after)) else after
+        return before, after
+
+    def near(self, slot: Slot) -> SpelledCandidates:
+        """How candidates are read between what stands close to the gap."""
         try:
-            spelling = self.spell(slot.candidates, before, after)
+            spelling = self.spell(slot.candidates, *self.beside(slot))
         except InputError as error:
             raise InputError(f"{slot.place}: {error.problem}", error.advice) from None
         if not spelling.rows:

@@ -82,6 +82,7 @@ class Unigrams:
 
         RAISES (ValueError): The wordpieces are not in this vocabulary.
         """
+        ids = [*ids]
         for i, piece in zip(ids, pieces, strict=True):
             if i >= len(self.pieces) or self.pieces[i] != piece:
                 raise PLLError(
@@ -89,7 +90,7 @@ class Unigrams:
                     "vocabulary.",
                     MAKE_ONE,
                 )
-        return float(self.log_probs[list(ids)].sum())
+        return float(self.log_probs[ids].sum())
 
 
 def vocabulary(tokenizer: "Tokenizer") -> list[str | None]:

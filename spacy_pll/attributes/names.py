@@ -53,6 +53,7 @@ def select_metrics(names: Names, metrics: Sequence[str] | None = None) -> dict[s
     """
     if metrics is None:
         return names.metrics
+    metrics = [*metrics]
     missing = [metric for metric in metrics if metric not in names.metrics]
     if missing or not metrics:
         raise PLLError(

@@ -49,4 +49,5 @@ def choices_cli(
     def read() -> ChoiceSuite:
         return ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
 
-    evaluation.measure(read, settings, {"path": path, "reading": columns["reading"], **sharing}, predictions)
+    about = {"path": path, **columns, "separator": separator, **how, **sharing}
+    evaluation.measure(read, settings, about, predictions)

@@ -108,7 +108,7 @@ class Evaluation:
             check_parquet(self.items, check_rows(suite, names_of))
         how: dict[str, Any] = {"per_piece": self.per_piece}
         how |= {"ties": self.ties} if isinstance(suite, ChoiceSuite) else {}
-        of_items = {"by": list(self.by), **how, "items": digest_of(self._known_of(suite))}
+        of_items = {"by": list(self.by), "sample": self.sample, **how, "items": digest_of(self._known_of(suite))}
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about, **of_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():

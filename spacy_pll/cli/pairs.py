@@ -31,4 +31,5 @@ def pairs_cli(
 
     path (str): A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files.
     """
-    evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **how)), settings, {"path": path})
+    about = {"path": path, **columns, **how}
+    evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **how)), settings, about)

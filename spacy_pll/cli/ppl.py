@@ -83,7 +83,7 @@ def ppl_cli(
     bound["seed"] = get_scorer(nlp).settings.seed
     source = {"path": path, "column": column, "vocab": nlp.vocab, **how}
     about = {"path": path, **describe_scorer(nlp, settings)}
-    run = {"batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
+    run = {"column": column, "batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
     with catch_warnings():
         simplefilter("ignore")  # of files that are not read, which comes when the others are
         files = None if is_stream else files_digest(list_files(path))

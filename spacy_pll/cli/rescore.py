@@ -129,9 +129,14 @@ def rescore_cli(
     rate = rescoring.choose_error_rate(rescoring.with_reference([*lists, *dev_lists]), error_rate)
     nlp = make_pipeline(settings, metric)
     of_weights = {"weight": weight, "word_weight": word_weight, "dev": dev, "grids": grids, "per_piece": per_piece}
-    of_weights |= {"costs": reading["costs"], "error_rate": error_rate}
-    read = digest_of(nbest.row for nbest in (*dev_lists, *lists))
-    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, "lists": read}
+    of_weights |= {"error_rate": error_rate, "dev_references": dev_references}
+    source = {
+        "path": path,
+        "encoding": encoding,
+        **reading,
+        "lists": digest_of(one.row for one in (*dev_lists, *lists)),
+    }
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, **source}
     with kept.until_done():
         scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
         lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))

@@ -71,7 +71,8 @@ def slots_cli(
         check_columns(slot.fields, added, slot.place)
     check_parquet(output, [slot.fields for slot in texts])
     nlp = make_pipeline(settings)
-    kept.about, kept.about_outputs = {**describe_scorer(nlp, settings), "run": asking}, {"hits": at, "by": by}
+    kept.about = {**describe_scorer(nlp, settings), "run": {**asking, **reading, **how}}
+    kept.about_outputs = {"hits": at, "by": by}
     with kept.until_done():
         found = Slots(nlp, shared_pieces or bool(top)).find(texts, keep, top, max_pieces, show_progress=True, kept=kept)
         if reading["gold"]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ..cells import label_of, number_in
 from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
-from ..settings import with_known_values
+from ..settings import in_order, with_known_values
 from ..stream.contexts import separated
 from .choices import check_choice
 from .items import ONE_OPTION, PARADIGM, Choice, Fields, Option
@@ -63,6 +63,7 @@ def read_choices(
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
+    context, options = in_order(context), in_order(options)
     check_distinct(context=context, options=options, label=[label], after=[after])
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
     for file, place, row, of_file in rows_of(path, "choices", how):

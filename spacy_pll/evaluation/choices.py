@@ -16,7 +16,7 @@ from spacy.language import Language
 from ..arrays import FloatArray, IntArray
 from ..errors import InputError, PLLError
 from ..metrics import pll_metrics
-from ..settings import BATCH_SIZE, with_known_values
+from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.contexts import Placed
 from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
@@ -74,7 +74,8 @@ def choices(
     spacy_pll.choices(nlp, items).accuracies()[0].accuracy  # 1.0
     ```
     """
-    suite, work = ChoiceSuite(list(items), shared_pieces), Work(batch_size, n_process, show_progress)
+    read = [one._replace(options=in_order(one.options)) if isinstance(one, Choice) else one for one in items]
+    suite, work = ChoiceSuite(read, shared_pieces), Work(batch_size, n_process, show_progress)
     return score_texts(nlp, suite, work, component, per_piece=per_piece, ties=ties)
 
 
@@ -202,7 +203,7 @@ class ChoiceScores:
 
         by (Optional[Sequence[str]]): See `levels`.
         """
-        outcomes, shares = self.outcomes, self._decided("share")
+        by, outcomes, shares = in_order(by), self.outcomes, self._decided("share")
         base, found = None, list[Accuracy]()
         for scorer, won in outcomes.items():
             tied = (shares[scorer] > 0) & (shares[scorer] < 1)
@@ -219,7 +220,8 @@ class ChoiceScores:
 
         RAISES (ImportError): matplotlib is not installed.
         """
-        columns, drawn = _drawn_columns(self.items, by), defaultdict[str, dict[str, Estimate]](dict)
+        by, drawn = in_order(by), defaultdict[str, dict[str, Estimate]](dict)
+        columns = _drawn_columns(self.items, by)
         for one in self.accuracies(by):
             if tuple(one.group) == columns:
                 drawn[one.scorer][one.name or OVERALL] = one.estimate
@@ -231,6 +233,7 @@ class ChoiceScores:
 
         RAISES (ImportError): matplotlib is not installed.
         """
+        by = in_order(by)
         columns, found = _drawn_columns(self.items, by), self.accuracies(by)
         if len({one.name for one in found if tuple(one.group) == columns}) > MOST_CURVES:
             columns = ()
@@ -268,6 +271,7 @@ class ChoiceScores:
         """
         if not self.has_preferences:
             raise PLLError("These choices have no preferences of people. Use `accuracies`.")
+        by = in_order(by)
         people = np.array([choice.preference for choice in self.choices], dtype=np.float64)
         each = ((scorer, self.probabilities(scorer)[:, 0]) for scorer in self.scores)
         return [one for scorer, model in each for one in correlations(self.choices, model, people, by, scorer)]

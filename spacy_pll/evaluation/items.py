@@ -95,7 +95,7 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> str:
     )
 
 
-def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
+def levels(items: Iterable[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
     """The groups that pairs or other items are divided into.
 
     by (Optional[Sequence[str]]): Columns. The values of each column make groups. The combinations of the values of all
@@ -106,6 +106,7 @@ def levels(items: Sequence[Item], by: Sequence[str] | None = None) -> dict[tuple
     """
     if isinstance(by, str):
         raise PLLError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")
+    items = list(items)
     columns = list(by) if by is not None else default_columns(items)
     for number, item in enumerate(items, 1):
         for column in columns:

@@ -8,7 +8,7 @@ from typing import Any
 from spacy.language import Language
 
 from ..errors import PLLError
-from ..settings import BATCH_SIZE, with_known_values
+from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.workers import Work
 from .accuracies import Ties
 from .choices import ChoiceScores, ChoiceSuite
@@ -87,8 +87,8 @@ def minimal_pairs(
     """
     items = []
     for number, pair in enumerate([pairs] if isinstance(pairs, str | Path) else pairs, 1):
-        two = pair[:2] if isinstance(pair, Pair) else pair
-        if not isinstance(two, tuple | list) or len(two) != 2 or not all(isinstance(text, str) for text in two):
+        two = pair[:2] if isinstance(pair, Pair) else in_order(pair)
+        if not isinstance(two, list | tuple) or len(two) != 2 or not all(isinstance(text, str) for text in two):
             raise PLLError(
                 f"Pair {number} must be two texts, or a `Pair`. It is {pair!r:.100}. `spacy_pll.read_pairs` reads a "
                 "file."

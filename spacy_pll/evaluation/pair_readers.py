@@ -14,7 +14,7 @@ from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
 from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
-from ..settings import with_known_values
+from ..settings import in_order, with_known_values
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
@@ -92,6 +92,7 @@ def read_pairs(
         A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.
     RAISES (InputError): A pair cannot be read; the message gives the line.
     """
+    item = in_order(item)
     column, _, value = (label or "").partition("=")
     check_distinct(good=[good], bad=[bad], sentence=[sentence], label=[column], item=item)
     if (good or bad) and sentence:

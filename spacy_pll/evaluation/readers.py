@@ -212,7 +212,7 @@ def _number(cell: str, where: str) -> float:
 def parse_nbest(row: dict[str, Any], place: str, costs: bool | None = None) -> NBest:
     """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
     hypotheses = row.get("hypotheses")
-    if not isinstance(hypotheses, list) or not hypotheses:
+    if not isinstance(hypotheses, list | tuple) or not hypotheses:
         raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
     texts, scores = [], []
     for number, hypothesis in enumerate(hypotheses, 1):
@@ -248,6 +248,6 @@ def _references(row: dict[str, Any], place: str) -> list[str]:
         raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
     if several is None:
         return [] if one is None else [get_text(row, place, "reference", setting=None)]
-    if not isinstance(several, list) or not all(isinstance(text, str) for text in several):
+    if not isinstance(several, list | tuple) or not all(isinstance(text, str) for text in several):
         raise InputError(f"{place}: 'references' must be a list of texts. It is {several!r:.100}.")
-    return several
+    return [*several]

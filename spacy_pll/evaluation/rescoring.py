@@ -19,7 +19,7 @@ from spacy.language import Language
 from ..component import get_scorer
 from ..errors import PLLError
 from ..requirements import extra
-from ..settings import BATCH_SIZE, with_known_values
+from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.contexts import Placed, check_reads_context
 from ..stream.known import KeptScores, TextSums, score_places
 from ..stream.workers import AS_USUAL, Work
@@ -260,6 +260,7 @@ def tune_rescoring(
     weight  # 0.05
     ```
     """
+    weights, word_weights = [*weights], [*word_weights]
     for name, values in (("weights", weights), ("word_weights", word_weights)):
         if not len(values) or not all(map(math.isfinite, values)):
             raise PLLError(f"`{name}` must be finite numbers, such as [0.0, 0.5]. They are {values!r:.100}.")
@@ -273,4 +274,8 @@ def tune_rescoring(
 
 
 def _parse(lists: Iterable[Mapping[str, Any]], costs: bool | None) -> list[NBest]:
-    return [parse_nbest(dict(row), f"list {number}", costs) for number, row in enumerate(lists, 1)]
+    rows = map(dict[str, Any], lists)
+    read = (
+        {**row, **{name: in_order(row[name]) for name in ("hypotheses", "references") if name in row}} for row in rows
+    )
+    return [parse_nbest(row, f"list {number}", costs) for number, row in enumerate(read, 1)]

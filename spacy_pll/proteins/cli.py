@@ -118,7 +118,8 @@ def variants_cli(
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
-    kept.about_outputs = {"variants": digest_of((one.mutant, one.fields) for one in items or ())}
+    digest = digest_of((one.mutant, one.fields) for one in items or ())
+    kept.about_outputs = {**reading, **how, "measured": measured, "variants": digest}
     with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))

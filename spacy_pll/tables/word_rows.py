@@ -85,7 +85,7 @@ def score_words(
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
     table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
     columns = word_columns(table_of.types, base)
-    by = [by] if isinstance(by, str) else by
+    by = [by] if isinstance(by, str) else [*by]
     texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
     warn_of_joined_rows(rows, texts, word, by)

@@ -1,5 +1,7 @@
 import csv
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -416,3 +418,47 @@ def test_a_row_that_does_not_fit_costs_no_other_assay(folder, tmp_path):
     last.write_text(last.read_text().replace("K2R", "K3R"))
     assert "B_2022.csv, line 3: 'K3R' does not fit the sequence" in run(*command, fails=True).unwrapped_stderr
     assert {path.name for path in (tmp_path / "out").glob("*.csv")} == {"A_2020.csv", "A_2021.csv"}
+
+
+def test_the_manifest_names_what_the_page_says_and_gives_the_scores(folder, tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "proteins.md").read_text(encoding="utf8")
+    (tmp_path / "v.csv").write_text("change;dms\nM6A;1\nK7R:Q27A;2\nT8W;3\n")
+    settings = {"method": "masked-marginals", "others": "mut", "offset": 6, "u_as_t": False}
+    read = {"column": "change", "measured": "dms", "delimiter": ";"}
+    flags = [f"--{name}={value}" for name, value in {**settings, **read}.items() if value is not False]
+    how = ("--sequence", PROTEIN, "--mask-margin", "1", "--model", folder)
+    run("variants", tmp_path / "v.csv", *how, *flags, "-o", tmp_path / "o.csv")
+    manifest = json.loads((tmp_path / "o.csv.manifest.json").read_text())
+    assert manifest["run"] == settings and manifest["sequence"] == PROTEIN and manifest["mask_margin"] == 1
+    assert {name: manifest["outputs"][name] for name in read} == read
+    for name in ("method", "others", "offset", "u-as-t", "measured", "column", "mask-margin"):
+        assert f"--{name}" in page
+    nlp = make_pipeline(manifest["model"], mask_margin=manifest["mask_margin"], lang=manifest["lang"])
+    with open(tmp_path / "v.csv", newline="") as file:
+        rows = [*csv.DictReader(file, delimiter=manifest["outputs"]["delimiter"])]
+    changes = [row[manifest["outputs"]["column"]] for row in rows]
+    found = variants(nlp, manifest["sequence"], changes, **manifest["run"])
+    with open(tmp_path / "o.csv", newline="") as file:
+        scores = [float(row["masked_marginals"]) for row in csv.DictReader(file, delimiter=",")]
+    assert scores == pytest.approx(found.scores.tolist(), abs=1e-4)
+
+
+def test_what_is_beside_a_table_of_an_assay_names_all_settings(folder, tmp_path):
+    (tmp_path / "v.csv").write_text(f"gene,mutant,protein\na,M1A,{PROTEIN}\n")
+    many = ("--protein", "gene", "--sequence-column", "protein", "--output", tmp_path / "out")
+    run(
+        "variants",
+        tmp_path / "v.csv",
+        *many,
+        "--others",
+        "wt",
+        "--offset",
+        "1",
+        "--mask-margin",
+        "1",
+        "--model",
+        folder,
+    )
+    said = json.loads((tmp_path / "out" / "a.json").read_text())
+    assert said.keys() >= {"model", "code", "precision", "method", "variants", "u_as_t"}
+    assert (said["others"], said["offset"], said["mask_margin"], said["sequence"]) == ("wt", 1, 1, PROTEIN)

@@ -1,0 +1,167 @@
+"""Words in a gap that nobody has named: a beam search over the wordpieces of a tokenizer, from left to right."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Protocol
+from unicodedata import category
+
+import numpy as np
+from spacy.util import minibatch
+
+from ..arrays import FloatArray, IntArray
+from ..errors import InputError
+from ..language_model.protocol import Loaded
+from ..scoring.piece_texts import PieceTexts
+from ..stream.contexts import read_places
+from ..text_warnings import UNSPACED_CHARACTER
+from ..user_warnings import warn_user
+from .gaps import GAP, Slot
+
+JOINERS = "\u200c\u200d"  # stand between the letters of a word in Persian, Hindi and others
+TOUCHING_BEFORE, TOUCHING_AFTER = re.compile(r"\S+\Z"), re.compile(r"\A\S+")
+STAND_INS = 1000  # how many words are tried in a gap that touches text
+
+
+class AsksInGaps(Protocol):
+    """What asks a model for candidates in gaps: `Slots`."""
+
+    loaded: Loaded
+    texts: PieceTexts
+    max_texts: int
+
+    @property
+    def n_ids(self) -> int: ...
+    @property
+    def known_word(self) -> str: ...
+    def beside(self, slot: Slot) -> tuple[str, str]: ...
+    def near(self, slot: Slot) -> Any: ...
+    def spelled(self, block: Sequence[Slot]) -> list[Any]: ...
+    def answers(self, asked: Sequence[Any], ids: IntArray) -> Iterator[tuple[int, FloatArray]]: ...
+    def fill(
+        self, slots: Sequence[Slot], keep: int | None = None, done: int = 0, warns: bool = True
+    ) -> Iterator[list[list[Any]]]: ...
+
+
+def begins_a_word(text: str) -> bool:
+    """Whether the first character is a letter or a digit."""
+    return text[:1].isalnum()
+
+
+def goes_on_a_word(text: str) -> bool:
+    """Whether all characters are letters, digits, marks such as vowel signs, or joiners between letters."""
+    return bool(text) and all(character in JOINERS or category(character)[0] in "LMN" for character in text)
+
+
+def is_of_a_word(slots: AsksInGaps, i: int) -> bool:
+    """Whether an id is a piece of letters and the like. Where the end of a word is marked, it must be a word."""
+    ends = (slots.loaded.tokenizer.id_to_token(i) or "").endswith(slots.texts.ends)
+    return i not in slots.texts.special and ends and goes_on_a_word(slots.texts[i].text)
+
+
+def known_words(slots: AsksInGaps) -> Iterator[str]:
+    """Words of one piece; *a* is the first, if it is one."""
+    usual = [] if (i := slots.loaded.tokenizer.token_to_id("a")) is None else [i]
+    for i in [*usual, *range(slots.n_ids)]:
+        text = slots.texts[i].text
+        if is_of_a_word(slots, i) and begins_a_word(text):
+            if slots.loaded.tokenizer.encode(text, add_special_tokens=False).ids == [i]:
+                yield text
+
+
+def search(
+    asking: AsksInGaps, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0
+) -> Iterator[list[list[Any]]]:
+    """The best whole words in each slot but the first `done`, and the gold one, in batches.
+
+    RAISES (InputError): No word is found in a gap that the tokenizer keeps apart from the text that touches the gap.
+    """
+    texts = asking.texts
+    ids = np.array([i for i in range(asking.n_ids) if is_of_a_word(asking, i)], dtype=np.int64)
+    is_first = np.array([begins_a_word(texts[i].text) for i in ids.tolist()], dtype=bool)
+    begins = np.array([texts[i].begins_word is not False for i in ids.tolist()], dtype=bool)
+    goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
+    if max_pieces > 1 and not goes_on.any():
+        warn_user(
+            "The tokenizer does not mark the wordpieces that continue a word, so only words of one piece are "
+            "searched. To score other words, give them as `candidates`."
+        )
+        max_pieces = 1
+    stand_in = lru_cache(1000)(lambda *beside: _stand_in(asking, *beside))
+
+    def with_stand_ins(slot: Slot) -> Slot:
+        if (word := stand_in(*asking.beside(slot))) is None:
+            raise _not_found(slot, max_pieces)
+        return slot._replace(candidates=(" ".join([word] * max_pieces),))
+
+    asked = [with_stand_ins(slot) for slot in slots[done:]]
+    for block in minibatch(zip(slots[done:], asked), asking.max_texts):
+        # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
+        some = asking.spelled([one for _, one in block])
+        sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
+        words: list[dict[str, None]] = [{} for _ in block]
+        for n in range(1, max_pieces + 1):
+            beams: list[list[tuple[float, tuple[int, ...]]]] = [[(0.0, ())] for _ in block]
+            for _ in range(n):
+                rows = [(i, score, begun) for i, beam in enumerate(beams) for score, begun in beam]
+                beams = [[] for _ in block]
+                for first, log_probs in asking.answers([(sides[i], n, begun) for i, _, begun in rows], ids):
+                    for (i, score, begun), column in zip(rows[first:], log_probs.T):
+                        allowed = goes_on if begun else is_first & (begins == (is_marked[i] is not False))
+                        values = np.where(allowed, score + column, -np.inf)
+                        best = np.argpartition(-values, min(top, len(ids)) - 1)[:top].tolist()
+                        beams[i] += [(float(values[k]), (*begun, int(ids[k]))) for k in best if allowed[k]]
+                beams = [sorted(beam, reverse=True)[:top] for beam in beams]
+            for found, beam in zip(words, beams):
+                found.update(dict.fromkeys("".join(texts[i].text for i in begun) for _, begun in beam))
+        with_words = list[Slot]()
+        for (slot, _), found in zip(block, words):
+            if not (apart := _apart(asking, slot, [*found])):
+                raise _not_found(slot, max_pieces)
+            with_words.append(_with_gold(asking, slot, apart))
+        for batch in asking.fill(with_words, top, warns=False):
+            yield [[one for one in some if one.pieces or one.is_gold] for some in batch]
+
+
+def _stand_in(asking: AsksInGaps, before: str, after: str) -> str | None:
+    """A word in place of any other one, of which the tokenizer makes no piece together with the text that touches it.
+    None: it makes one of every word that was tried.
+    """
+    if not before[-1:].strip() and not after[:1].strip():
+        return asking.known_word
+    for word in dict.fromkeys([asking.known_word, *islice(known_words(asking), STAND_INS)]):
+        _, _, [(has_own, shared)] = read_places(asking.loaded, [(word, before, after)])
+        if has_own and not shared:
+            return word
+    return None
+
+
+def _apart(asking: AsksInGaps, slot: Slot, words: list[str]) -> list[str]:
+    """The words of which no wordpiece begins in the text before the gap. One may go on in the text after it."""
+    before, after = asking.beside(slot)
+    if not before[-1:].strip():
+        return words
+    encoded, _, _ = read_places(asking.loaded, [(word, before, after) for word in words])
+    over = (encoded.offsets[:, 0] < len(before)) & (encoded.offsets[:, 1] > len(before))
+    return [words[i] for i in np.flatnonzero(np.bincount(encoded.pieces_of.owner[over], minlength=len(words)) == 0)]
+
+
+def _not_found(slot: Slot, max_pieces: int) -> InputError:
+    problem = f"{slot.place}: no word of up to {max_pieces} wordpieces was found in the gap."
+    before, after = TOUCHING_BEFORE.findall(slot.before), TOUCHING_AFTER.findall(slot.after)
+    if not before and not after:
+        return InputError(problem)
+    return InputError(
+        f"{problem} It touches text, {''.join([*before, GAP, *after])!r:.100}, and the tokenizer makes wordpieces of "
+        "this text and a word together.",
+        "Let the gap stand for the whole word, or give `candidates`.",
+    )
+
+
+def _with_gold(asking: AsksInGaps, slot: Slot, found: list[str]) -> Slot:
+    """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
+    if slot.gold and slot.gold not in found:
+        *pieces, own = asking.near(slot._replace(candidates=(*found, slot.gold))).pieces
+        found = [word for word, spelled in zip(found, pieces) if spelled != own or not own] + [slot.gold]
+    return slot._replace(candidates=tuple(found))
