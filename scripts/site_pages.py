@@ -21,6 +21,15 @@ OUTSIDE = {
     "changelog.md": "CHANGELOG.md",
 }
 ON_SITE = {"docs/README.md": "index.md", **{path: name for name, path in OUTSIDE.items()}}
+# How much pages weigh in the search of the site, against 1: these have a word on everything.
+WEIGHTS = {
+    "changelog.md": 0.1,
+    **dict.fromkeys(["python.md", "built-in-model.md", "benchmarks.md", "contributing.md", "command-line.md"], 0.3),
+    **dict.fromkeys(["experiments.md", "project.md", "reliability.md"], 0.5),
+    **dict.fromkeys(["how-do-i.md", "tutorial.md"], 2),
+}
+# Headings of the members of classes, which the search leaves out: "is" is meant as a verb, and not as `is_gold`.
+MEMBER = re.compile(r"<h[4-6](?= )")
 FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(\[[^]]*\]\()([^)\s]+)(?=\))")
 PYTHON = re.compile(r"<!-- python: (.+?) -->", re.DOTALL)
@@ -50,13 +59,14 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown: str, page, **_) -> str:
-    if page.file.src_uri == "changelog.md":
-        page.meta["search"] = {"boost": 0.1}  # it has a word on everything
+    page.meta["search"] = {"boost": WEIGHTS.get(page.file.src_uri, 1)}
     markdown = PYTHON.sub(docstrings, mend_links(markdown, page.file.src_uri))
     return markdown.replace(COMMANDS, command_options()) if COMMANDS in markdown else markdown
 
 
 def on_page_content(html: str, page, **_) -> str:
+    if page.file.src_uri == "python.md":
+        html = MEMBER.sub(r"\g<0> data-search-exclude", html)
     return TABLE.sub(as_list, html) if page.file.src_uri in LISTED else html
 
 

@@ -46,6 +46,7 @@ OF_SPACY = ("assemble", "apply")
 ONLY_CHECKED = {
     "python3 -m venv": "makes an environment; .ci/run does so",
     "source ": "is for the reader's shell",
+    "conda ": "makes an environment",
     "pip install": "needs a package index; .ci/run installs",
     "pytest": "would run the tests within the tests",
     "-m spacy project": "needs a network, or hours",

@@ -39,7 +39,7 @@ def explore_cli(
 
     $ spacy-pll explore
     $ spacy-pll explore --model bert-base-cased --metrics word_l2r,original
-    docs/analysis.md#the-explorer
+    docs/explorer.md
 
     alternatives (int): For each token, show this many wordpieces that the model expected.
     port (Optional[int]): The port of the page. [default: 8501, or the next free one]
