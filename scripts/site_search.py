@@ -7,6 +7,7 @@ It needs the group `test-all`, Chromium and chromedriver, and prints a table. It
 one that answers questions is among the first three for more than one query in 20.
 """
 
+import argparse
 import sys
 import threading
 import time
@@ -74,10 +75,12 @@ def pages_found(driver, query: str) -> list[str]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "site", help="where the site is")
+    folder = parser.parse_args().folder
     sys.path.insert(0, str(ROOT))
     from tests.browser import start_browser
 
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     driver, missed = start_browser(), []
