@@ -83,7 +83,7 @@ def score_words(
     nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)
     scorer, lang = get_scorer(nlp), str(nlp.lang)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
-    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
+    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang, divides=False)
     columns = word_columns(table_of.types, base)
     by = [by] if isinstance(by, str) else by
     texts = texts_of_rows(rows, word, by)
