@@ -22,6 +22,7 @@ from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
 from ..stream.workers import Work
 from ..user_warnings import warn_user
+from .odd_rows import warn_of_escapes, warn_of_pieces, warn_of_spaces
 from .rows import check_columns
 from .words import WordRows, WordTable
 
@@ -73,7 +74,8 @@ def score_words(
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
         are counted in a warning.
-        There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words.
+        There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words;
+        and if rows are wordpieces, or have escapes such as &amp;, or are joined with spaces in a script without spaces.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
@@ -91,8 +93,12 @@ def score_words(
     warn_of_joined_rows(rows, texts, word, by)
     warn_of_order(rows, texts, [word, *by, *INDEX])
     spaced = [[(text, _has_space(rows[i], space_after, i)) for i, text in members] for members in texts]
+    warn_of_pieces(texts)
+    warn_of_escapes(texts)
     kept = kept or KeptScores()
     kept.begin(spaced)
+    if space_after is None:
+        warn_of_spaces(texts, scorer.model.load().tokenizer)
     docs = (
         Doc(nlp.vocab, words=[text for text, _ in one], spaces=[space for _, space in one])
         for one in spaced[len(kept.found) :]
