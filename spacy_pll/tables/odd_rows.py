@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 # The words of a text, each with the number of its row, from 0.
-Words = Sequence[tuple[int, str]]
+NumberedWords = Sequence[tuple[int, str]]
 
 # Pieces as tokenizers write them: behind a space, before the rest of a word, and at its end. The letter Ġ is also that
 # of Maltese, where few words begin with it.
@@ -30,7 +30,7 @@ TAG = re.compile(r"</?(?:br|p|b|i|u|em|strong|span|div|sub|sup|font|center)(?:\s
 TRIED = 20  # pairs of rows that the tokenizer is asked about
 
 
-def warn_of_pieces(texts: Sequence[Words]) -> None:
+def warn_of_pieces(texts: Sequence[NumberedWords]) -> None:
     """Warn if rows are wordpieces."""
     n_rows = sum(map(len, texts))
     n_maltese = sum(MALTESE in word[:1] for words in texts for _, word in words)
@@ -50,7 +50,7 @@ def warn_of_pieces(texts: Sequence[Words]) -> None:
         )
 
 
-def warn_of_escapes(texts: Sequence[Words]) -> None:
+def warn_of_escapes(texts: Sequence[NumberedWords]) -> None:
     """Warn if rows have characters, or line breaks, as a program or a page that showed the words needs them."""
     for words in texts:
         for i, word in words:
@@ -64,7 +64,7 @@ def warn_of_escapes(texts: Sequence[Words]) -> None:
                 return
 
 
-def warn_of_spaces(texts: Sequence[Words], tokenizer: "Tokenizer") -> None:
+def warn_of_spaces(texts: Sequence[NumberedWords], tokenizer: "Tokenizer") -> None:
     """Warn if rows of a script without spaces are joined with spaces, and the tokenizer reads them."""
     for a, b, script in islice(_joints_without_space(texts), TRIED):
         with_space, without = (
@@ -79,7 +79,7 @@ def warn_of_spaces(texts: Sequence[Words], tokenizer: "Tokenizer") -> None:
             return
 
 
-def _joints_without_space(texts: Sequence[Words]) -> Iterator[tuple[tuple[int, str], tuple[int, str], str]]:
+def _joints_without_space(texts: Sequence[NumberedWords]) -> Iterator[tuple[tuple[int, str], tuple[int, str], str]]:
     """Neighbours between which a script without spaces has none, and the script, in texts that are mostly written so.
     Between clauses there may be spaces, as in Thai.
     """

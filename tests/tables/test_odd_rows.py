@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import spacy.lang
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
@@ -80,11 +80,12 @@ def test_rows_of_a_script_without_spaces(text):
 
 # What looks a little like a piece or an escape, and is none.
 NEAR = (
-    "# ## ### #1 #ok @ @home a@b.c % 5% 5%-10% & R&D AT&T; <3 <unk> a<b> Ġ Ġanni ▁▁▂▃ 100%. @@ C## il- kbir tal- "
+    "# ## ### #1 #ok @ @home a@b.c % 5% 5%-10% & R&D AT&T; <3 <unk> a<b Ġ Ġanni ▁▁▂▃ 100%. @@ C## il- kbir tal- "
     "https://a.b/c%20d www.a.b/%2C"
 ).split()
 
 
+@example([word for near in NEAR for word in ("She", near)])
 @given(st.lists(st.sampled_from([*NEAR, *PARAGRAPH.split()]), max_size=30))
 def test_ordinary_rows_have_no_warning(words):
     maltese = sum(word[0] == "Ġ" for word in words)
