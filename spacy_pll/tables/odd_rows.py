@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 # The words of a text, each with the number of its row, from 0.
 NumberedWords = Sequence[tuple[int, str]]
 
-# Pieces as tokenizers write them: behind a space, before the rest of a word, and at its end. The letter Ġ is also that
-# of Maltese, where few words begin with it.
-PIECE = re.compile(r"▁\w.*|.*\w@@|.*\w</w>")
-MALTESE, MOST_MALTESE = "Ġ", 1 / 4
+# Pieces as tokenizers write them: behind a space, before the rest of a word, and at its end. Ġ is a letter of Maltese,
+# too, where few words begin with it.
+PIECE, MALTESE, MOST_MALTESE = r"▁\w.*|.*\w@@|.*\w</w>", "Ġ", 1 / 4
 CONTINUES = re.compile(r"##\w.*")
 # A character in hexadecimal digits, as in addresses: punctuation, or the first bytes of one in UTF-8.
 PERCENT = re.compile(
@@ -30,17 +29,21 @@ TAG = re.compile(r"</?(?:br|p|b|i|u|em|strong|span|div|sub|sup|font|center)(?:\s
 TRIED = 20  # pairs of rows that the tokenizer is asked about
 
 
+def pattern_of_pieces(words: Sequence[str]) -> re.Pattern[str]:
+    """Of pieces with a mark, but for `CONTINUES`, in a list of words."""
+    is_mark = sum(word.startswith(MALTESE) for word in words) > len(words) * MOST_MALTESE
+    return re.compile(rf"{PIECE}|{MALTESE}.+" if is_mark else PIECE)
+
+
 def warn_of_pieces(texts: Sequence[NumberedWords]) -> None:
     """Warn if rows are wordpieces."""
-    n_rows = sum(map(len, texts))
-    n_maltese = sum(MALTESE in word[:1] for words in texts for _, word in words)
+    piece = pattern_of_pieces([word for words in texts for _, word in words])
 
     def found() -> Iterator[tuple[int, str]]:
         for words in texts:
             for (i, word), before in zip(words, ["", *(word for _, word in words)]):
                 continues = CONTINUES.fullmatch(word) and before[-1:].isalnum()
-                is_marked = word[:1] == MALTESE and len(word) > 1 and n_maltese > n_rows * MOST_MALTESE
-                if continues or is_marked or PIECE.fullmatch(word):
+                if continues or piece.fullmatch(word):
                     yield i, word
 
     if first := next(found(), None):
