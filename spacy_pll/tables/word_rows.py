@@ -140,6 +140,12 @@ def surprisal_in(base: float | None) -> str:
     return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
 
 
+def surprisal_with_unit(base: float | None, metric: str) -> str:
+    """The same for people, with the metric and the unit."""
+    unit = {None: "nats", 2: "bits"}.get(base, f"base {base:g}" if base else "")
+    return f"{surprisal_in(base)} ({metric}, {unit})"
+
+
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:
     """For each text, its rows that have a word: their numbers, from 0, and the words.
 
