@@ -7,7 +7,7 @@
 
 What is not installed is not run, and its row says so. The other packages need transformers 4; TextDescriptives asks for
 NumPy 1 and minicons for NumPy 2, under which both run. surprisal has no masked models: it gets a left-to-right model of
-random weights.
+random weights, and so does the left-to-right scorer of minicons.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def at_once() -> tuple[Scores, Scores]:
 
 
 def with_minicons() -> Rows:
-    from minicons.scorer import MaskedLMScorer
+    from minicons.scorer import IncrementalLMScorer, MaskedLMScorer
 
     model, tokenizer = load_builtin()
     scorer = MaskedLMScorer(model, "cpu", tokenizer=tokenizer)
@@ -190,7 +190,20 @@ def with_minicons() -> Rows:
         fillers = FILLERS if suffixes else [f"{filler}." for filler in FILLERS]
         theirs += scorer.conditional_score([before] * n, fillers, suffixes, reduction=sums, PLL_metric="original")
         own += continuations(before, fillers, after if suffixes else "", metrics=["original"])
-    return [*found, row(name, "`conditional_score`, `original`", "`score_continuations`, `original`", theirs, own)]
+    found.append(row(name, "`conditional_score`, `original`", "`score_continuations`, `original`", theirs, own))
+    with tempfile.TemporaryDirectory() as folder:
+        save_causal(folder)
+        incremental = IncrementalLMScorer(folder, "cpu")
+        own = ours(SENTENCES, "causal", model=folder, causal=True)
+        # Without the token, nothing is read before the first piece, which has no score.
+        without, with_token = (
+            incremental.sequence_score(SENTENCES, reduction=sums, bos_token=token) for token in (False, True)
+        )
+    return [
+        *found,
+        row(name, "`IncrementalLMScorer`", "`causal`", without, own),
+        row(name, "the same, `bos_token=True`", "`causal`", with_token, own),
+    ]
 
 
 def with_lm_pub_quiz() -> Rows:

@@ -187,13 +187,13 @@ class TextWarnings:
             n = sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts)
             if n < UNSPACED_PIECES:
                 continue
-            script = next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
-            _, lang, needs = UNSPACED[script]
-            as_lang = f"`lang={lang!r}` (spacy.blank({lang!r}), {needs}), or " * bool(lang and words == "spacy")
+            setting = language_that_divides(text) if words == "spacy" else ""
+            as_lang = f"{setting}, or " * bool(setting)
             self._once(
                 "unspaced",
-                f"{found[:40]!r} is read as one word of {len(starts)} wordpieces, since {script} has no spaces between "
-                f"words. Under {of_words[0]}, the rest of it is masked while one of them is scored. Set {as_lang}"
+                f"{found[:40]!r} is read as one word of {len(starts)} wordpieces, since {script_of(text)} has no "
+                f"spaces between words. Under {of_words[0]}, the rest of it is masked while one of them is scored. Set "
+                f"{as_lang}"
                 f"`words='piece'`: each wordpiece is a word, and {of_words[0]} the same as original.",
             )
             self.warned.add("words")  # which would say less of the same text
@@ -233,3 +233,39 @@ class TextWarnings:
             warning.kind = kind
             warn_user(warning)  # first: a filter may make it an error, which says it where it is caught
             self.warned.add(kind)
+
+
+def script_of(text: str) -> str:
+    """The first script of `UNSPACED` that a text has a letter of, which it must have."""
+    return next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
+
+
+def language_that_divides(text: str) -> str:
+    """The setting with which spaCy divides text of such a script in words, and how; "" if it cannot."""
+    _, lang, how = UNSPACED[script_of(text)]
+    return f"`lang={lang!r}` (spacy.blank({lang!r}), {how})" if lang else ""
+
+
+def is_clause(word: str, n_pieces: int) -> bool:
+    """Whether a word has so many pieces, and letters of scripts that are written without spaces, that it is a clause:
+    then figures by word say little.
+    """
+    return n_pieces >= UNSPACED_PIECES <= len(UNSPACED_CHARACTER.findall(word))
+
+
+def warn_of_clause(
+    clause: str, figures: str, otherwise: str, beside: str | None = "", *, is_named: bool = True
+) -> None:
+    """Warn that a clause counts as one word.
+
+    figures (str): Where it counts.
+    otherwise (str): What can be done, if not that the language is set.
+    beside (Optional[str]): What must be set beside it. None: The language changes nothing.
+    is_named (bool): Whether the message has the clause itself. Without it, Python shows it once for many texts.
+    """
+    setting = "" if beside is None else language_that_divides(clause)
+    ways = f"set {setting}{beside}, or " * bool(setting) + otherwise
+    warn_user(
+        f"{repr(clause[:40]) if is_named else 'A clause'} counts as one word in {figures}, since {script_of(clause)} "
+        f"has no spaces between words. {ways[0].upper()}{ways[1:]}."
+    )

@@ -23,7 +23,7 @@ SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probabilit
 
 @pipeline_options(without=(*OF_TOKENS, *NOT_OF_SLOTS))
 @file_options
-@options_from("reading", read_slots, "candidates", "candidate_column", "vocabulary", "column", "gold", "gap")
+@options_from("reading", read_slots, "candidates", "candidate_column", "vocabulary", "word", "column", "gold", "gap")
 @options_from("grouping", Evaluation, "by")
 @options_from("asking", slots, *ASKING, keep={"min": 1}, top={"min": 1}, max_pieces={"min": 1})
 @described(path={"metavar": "FILE"}, hits={"metavar": "NUMBER,NUMBER,..."})

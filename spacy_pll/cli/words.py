@@ -5,13 +5,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
 from ..evaluation.word_means import WordGroups
 from ..files import file_digest
+from ..metrics import get_metric, shows_what_follows
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..tables.word_rows import score_words, surprisal_in, texts_of_rows
+from ..tables.word_rows import score_words, surprisal_in, surprisal_with_unit, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
 from .options import described, file_options, options_from, pipeline_options, work_options
@@ -64,6 +66,7 @@ def words_cli(
     texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
     groups = WordGroups(rows, texts, means, item) if means else None
     nlp = make_pipeline(settings)
+    metric = get_scorer(nlp).settings.metrics[0]
     source = {"rows": len(rows), "texts": len(texts), "digest": file_digest(Path(path))}
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
     of_words = {**of_words, "log_frequency": known}
@@ -77,9 +80,22 @@ def words_cli(
         if groups:
             name = surprisal_in(of_words.get("base"))
             found_means = groups.means([row[name] for row in found])
-            say(text_table(groups.table(found_means, name)))
-            save(plot, draw, groups.plot, found_means, name)
+            title = surprisal_with_unit(of_words.get("base"), metric)
+            say(text_table(groups.table(found_means, title)))
+            save(plot, draw, groups.plot, found_means, title)
     report(f"Wrote {output}: {_summary([*map(len, texts)])}.")
+    if "metrics" not in settings.scoring:
+        report(_about_surprisal(metric))
+
+
+def _about_surprisal(metric: str) -> str:
+    """Of which metric the surprisal is, if none was given, and whether it is what research on reading means."""
+    if not shows_what_follows(get_metric(metric)):
+        return f"The surprisal of a word is under {metric}: after the words before it."
+    return (
+        f"The surprisal of a word is under {metric}: the model also sees the words after it. In research on reading, "
+        "surprisal is after the words before it: give --metrics left_context or sentence_l2r (docs/reading.md)."
+    )
 
 
 def _summary(lengths: Sequence[int]) -> str:

@@ -32,10 +32,12 @@ class Distribution:
         self.is_drawn, self.name, self.pieces = is_drawn, "pppl", "pll_pieces"  # the columns
         self.values = array("d")  # 8 bytes for each: there may be many millions
         self.missing = Counter[str]()
+        self.metric = ""  # under which they are
 
     def expect(self, rows: TextRows) -> None:
         """RAISES (InputError): There is to be a figure, and these rows have no pseudo-perplexity."""
         self.name, self.pieces = rows.names.perplexity, rows.names.pieces
+        self.metric = rows.settings.metrics[0]
         if self.is_drawn and self.name not in rows.types:
             raise InputError(f"`plot` draws {self.name}, which texts with `sample_words` do not have.", "Leave it out.")
 
@@ -79,7 +81,12 @@ class Distribution:
         numbers, edges = np.histogram(finite, np.geomspace(low / 1.01, high * 1.01, BINS + 1))
         others = f", and {len(values) - len(finite):,} infinite" * (len(finite) < len(values))
         axes.stairs(numbers, edges, fill=True, color="#56b4e9", label=f"{len(finite):,} texts{others}")
-        axes.set(xscale="log", xlabel=self.name, ylabel="texts", ylim=(0, 1.35 * max(1, numbers.max())))
+        axes.set(
+            xscale="log",
+            xlabel=f"{self.name}: pseudo-perplexity per wordpiece ({self.metric})",
+            ylabel="texts",
+            ylim=(0, 1.35 * max(1, numbers.max())),
+        )
         axes.xaxis.set_major_formatter("{x:g}")
         for share, value in self.quantiles.items():
             if math.isinf(value):

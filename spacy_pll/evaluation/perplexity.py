@@ -27,6 +27,13 @@ from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each, score_places
 from ..stream.workers import Work
+from ..text_warnings import (
+    DIVIDED,
+    UNSPACED_CHARACTER,
+    UNSPACED_PIECES,
+    is_clause,
+    warn_of_clause,
+)
 from ..texts import check_texts, plain_texts
 from .intervals import Z
 
@@ -100,20 +107,37 @@ def pieces_per_word(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
 
     Pieces before the first word count as part of it. spaCy's tokens and what white space separates may have no piece.
     """
-    start, end = np.array(record.start, dtype=np.int64), np.array(record.end)
+    start = np.array(record.start, dtype=np.int64)
     if words == "piece":  # several may stand for one character
         return np.ones(len(start), dtype=np.int64)
-    begins: IntArray  # the characters at which the words begin
-    if words == "spacy":
-        begins = np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
-    elif words == "whitespace":
-        begins = white_space_runs(doc.text)
-    else:
-        visible = end > start  # pieces with a character that is not white space
-        first = np.unique(np.array(record.word)[visible], return_index=True)[1]
-        # Two pre-tokens of one character, such as a ligature, begin at the same offset and are one word.
-        begins = np.unique(start[visible][first])
+    begins = word_begins(doc, record, words)
     return np.bincount(segment_of(start, begins), minlength=len(begins))[: len(begins)]
+
+
+def word_begins(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
+    """The characters at which the words of a doc begin, unless each piece is one. int, shape (words,)."""
+    if words == "spacy":
+        return np.array([token.idx for token in doc if not token.is_space], dtype=np.int64)
+    if words == "whitespace":
+        return white_space_runs(doc.text)
+    start, end = np.array(record.start, dtype=np.int64), np.array(record.end)
+    visible = end > start  # pieces with a character that is not white space
+    first = np.unique(np.array(record.word)[visible], return_index=True)[1]
+    # Two pre-tokens of one character, such as a ligature, begin at the same offset and are one word.
+    begins: IntArray = np.unique(start[visible][first])
+    return begins
+
+
+def first_clause(doc: Doc, record: PieceRecord, words: Words, per_word: IntArray) -> str | None:
+    """The first word of a doc that is a clause of a language without spaces.
+
+    per_word (IntArray): See `pieces_per_word`.
+    """
+    if words == "piece" or words == "spacy" and doc.lang_ in DIVIDED or per_word.max(initial=0) < UNSPACED_PIECES:
+        return None
+    edges = [*word_begins(doc, record, words).tolist(), len(doc.text)]
+    found = (doc.text[begin:end].strip() for begin, end in zip(edges, edges[1:]))
+    return next((word for word, n in zip(found, per_word.tolist()) if is_clause(word, n)), None)
 
 
 def perplexity(
@@ -174,13 +198,17 @@ def perplexity(
     unknown_id = get_scorer(nlp).model.load().unknown_id
     kept = kept or KeptScores()
     kept.begin(texts)
-    n, n_known = number_of(texts), len(kept.found)
+    n, n_known, warned = number_of(texts), len(kept.found), list[str]()
     rest = islice(texts, n_known, None) if n_known else texts
 
     def of_text(doc: Doc, record: PieceRecord | None) -> dict[str, int]:
         if record is None or not record.ids:
             return {"empty_texts": 1}
         per_word = pieces_per_word(doc, record, settings.words)
+        if not warned and (clause := first_clause(doc, record, settings.words, per_word)):
+            warned.append(clause)
+            beside = "" if settings.words == "spacy" else " and `words='spacy'`"
+            warn_of_clause(clause, "perplexities per word", "compare values per wordpiece or per byte", beside)
         return {
             "bytes": len(read_text(doc.text).encode("utf8", "surrogatepass")),
             "windowed_texts": int(any(record.window or ())),
@@ -260,7 +288,12 @@ def window_perplexities(
     """
     if n_words < 1:
         raise PLLError(f"`n_words` must be 1 or more. It is {n_words}.")
-    windows = [windows_of(str(text), n_words) for text in plain_texts(texts)]
+    given, tokenizer = [str(text) for text in plain_texts(texts)], get_scorer(nlp, component).model.load().tokenizer
+    words = (word for text in given if UNSPACED_CHARACTER.search(text) for word in text.split())
+    clauses = (word for word in words if is_clause(word, len(tokenizer.encode(word, add_special_tokens=False).ids)))
+    if clause := next(clauses, None):
+        warn_of_clause(clause, "windows", "put white space between words", None)
+    windows = [windows_of(text, n_words) for text in given]
     places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")
     sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), component, kept)

@@ -1,21 +1,19 @@
 """Texts with a gap from files, and how well candidates that should be in it are found."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..analysis.gaps import GAP, Slot, distinct_candidates
 from ..analysis.slots import Filler
-from ..compression import open_file
-from ..corpus.decoding import numbered_lines
-from ..corpus.records import ReadOptions, get_text
+from ..corpus.records import get_text
 from ..errors import InputError
 from .accuracies import accuracies
 from .items import levels
 from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
 from .suites import Measure
+from .vocabularies import read_vocabulary
 
 
 @of_folders
@@ -25,6 +23,7 @@ def read_slots(
     candidate_column: str | None = None,
     vocabulary: str | None = None,
     *,
+    word: str = "word",
     column: str = "text",
     gold: str | None = None,
     gap: str = GAP,
@@ -35,7 +34,8 @@ def read_slots(
 
     candidates (Sequence[str]): The same candidates for all texts.
     candidate_column (Optional[str]): Instead, the column of the candidates of each text: a list, or a|b|c.
-    vocabulary (Optional[str]): Instead, a file with a word or a phrase in each line.
+    vocabulary (Optional[str]): Instead, a file with a word or a phrase in each line, or a table of words.
+    word (str): The column of the words in this table.
     column (str): The column of the texts.
     gold (Optional[str]): The column of the right candidate. Then accuracies are measured.
     gap (str): The sign for the gap in a text. If it repeats one character, as ___ does, a longer gap is found, too.
@@ -50,9 +50,7 @@ def read_slots(
     check_distinct(column=[column], candidate_column=[candidate_column])
     found, every = list[Slot](), None if search else distinct_candidates("Candidate", candidates)
     if vocabulary:
-        with open_file(Path(vocabulary)) as file:
-            lines = numbered_lines(file, vocabulary, ReadOptions(encoding=how.get("encoding", "utf-8")))
-            every = distinct_candidates(f"{vocabulary}, line", (line for _, line in lines))
+        every = read_vocabulary(vocabulary, word, how.get("encoding", "utf-8"))
     for _, place, row, of_file in rows_of(path, "texts with a gap", how, (".txt", *TABLE_ENDINGS)):
         text, right = get_text(row, place, column), get_text(row, place, gold, "`gold`") if gold else None
         own = every

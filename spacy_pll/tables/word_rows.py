@@ -22,6 +22,7 @@ from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
 from ..stream.workers import Work
 from ..user_warnings import warn_user
+from .odd_rows import warn_of_escapes, warn_of_pieces, warn_of_spaces
 from .rows import check_columns
 from .words import WordRows, WordTable
 
@@ -73,7 +74,8 @@ def score_words(
         given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
         surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
         are counted in a warning.
-        There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words.
+        There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words;
+        and if rows are wordpieces, or have escapes such as &amp;, or are joined with spaces in a script without spaces.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
@@ -83,7 +85,7 @@ def score_words(
     nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)
     scorer, lang = get_scorer(nlp), str(nlp.lang)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
-    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang)
+    table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang, divides=False)
     columns = word_columns(table_of.types, base)
     by = [by] if isinstance(by, str) else [*by]
     texts = texts_of_rows(rows, word, by)
@@ -91,8 +93,12 @@ def score_words(
     warn_of_joined_rows(rows, texts, word, by)
     warn_of_order(rows, texts, [word, *by, *INDEX])
     spaced = [[(text, _has_space(rows[i], space_after, i)) for i, text in members] for members in texts]
+    warn_of_pieces(texts)
+    warn_of_escapes(texts)
     kept = kept or KeptScores()
     kept.begin(spaced)
+    if space_after is None:
+        warn_of_spaces(texts, scorer.model.load().tokenizer)
     docs = (
         Doc(nlp.vocab, words=[text for text, _ in one], spaces=[space for _, space in one])
         for one in spaced[len(kept.found) :]
@@ -132,6 +138,12 @@ def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]
 def surprisal_in(base: float | None) -> str:
     """The column of surprisal."""
     return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
+
+
+def surprisal_with_unit(base: float | None, metric: str) -> str:
+    """The same for people, with the metric and the unit."""
+    unit = {None: "nats", 2: "bits"}.get(base, f"base {base:g}" if base else "")
+    return f"{surprisal_in(base)} ({metric}, {unit})"
 
 
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:

@@ -13,6 +13,7 @@ from ..errors import PLLError
 from ..requirements import extra
 from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN, named_spans, stored_spans
+from ..text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
@@ -69,7 +70,9 @@ class WordRows(TextRows):
     table: WordTable = WordTable()
     lang: str = ""  # of docs whose vocabulary has none
     has_sents: bool = True  # whether something sets sentence boundaries: a doc of one token does not show it
+    divides: bool = True  # whether the pipeline divides texts in words; otherwise the input has a row for each
     known: Counter[bool] = field(default_factory=Counter, compare=False)  # whether the first words have a frequency
+    clauses: list[str] = field(default_factory=list, compare=False)  # the first word that is one
     first = ("doc", "word")
 
     @property
@@ -113,6 +116,7 @@ class WordRows(TextRows):
             labels = [region.get(word.start_char) for word in words]
             found["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
         found[names.pieces] = [word._.get(names.pieces) for word in words]
+        self._watch_clauses(tokens.doc.lang_ or self.lang, found["text"], found[names.pieces])
         found["length"] = [len(word.text) for word in words]
         if self.table.log_frequency:
             lang = tokens.doc.lang_ or self.lang
@@ -127,6 +131,16 @@ class WordRows(TextRows):
                 source, _, lag = name.rpartition("_lag")
                 found[name] = [None] * int(lag) + found[source]
         return [dict(zip(found, row)) for row in zip(*found.values())]
+
+    def _watch_clauses(self, lang: str, words: list[str], n_pieces: list[int | None]) -> None:
+        """Warn of the first word that is a clause."""
+        if self.clauses or self.table.unit == "spacy" and lang in DIVIDED:
+            return
+        if clause := next((word for word, n in zip(words, n_pieces) if is_clause(word, n or 0)), None):
+            self.clauses.append(clause)
+            way = "give each word a row of its own" + ", with `score_words`" * self.divides
+            beside = "" if self.table.unit == "spacy" else " and `unit='spacy'`"
+            warn_of_clause(clause, "the table", way, beside if self.divides else None)
 
     def _watch(self, words: list[str], frequencies: list[float | None]) -> None:
         """Warn if the first words do not seem to be English, which is the language if none is given."""

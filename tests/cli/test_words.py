@@ -78,15 +78,44 @@ def test_means_by_region_and_condition(tmp_path, model_folder):
     printed = run(*call, "--means", "region,kind").stdout.split("\n")
     with open(tmp_path / "o.csv", encoding="utf8") as file:
         scores = list(csv.DictReader(file))
-    assert printed[1].split() == ["region", "kind", "items", "surprisal_base2", "95", "%", "interval"]
+    assert printed[1].split() == [
+        *("region", "kind", "items"),
+        *"surprisal_base2 (word_l2r, bits) 95 % interval".split(),
+    ]
     for line, (region, kind) in zip(printed[3:], [(i, kind) for i in "012" for kind in "ab"]):
         values = [float(row["surprisal_base2"]) for row in scores if (row["region"], row["kind"]) == (region, kind)]
         assert line.split()[:4] == [region, kind, "2", f"{sum(values) / 2:.2f}"] and " to " in line
-    assert "</svg>" in (tmp_path / "p.svg").read_text()
+    picture = (tmp_path / "p.svg").read_text()
+    assert "</svg>" in picture and "mean surprisal_base2 (word_l2r, bits) (95 % interval)" in picture
     assert "Nothing was scored" in run(*call, "--means", "region,kind", "--resume").stderr
     error = run(*call, "--means", "regoin", "--force", fails=True).unwrapped_stderr
     assert "no column 'regoin'. The columns are: 'item', 'kind', 'region', 'word'. Similar: region." in error
     assert "Name their columns with --means" in run(*call, "--force", fails=True).unwrapped_stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "is under word_l2r: the model also sees the words after it. In research on reading,"),
+        (["--metrics", "word_l2r"], ""),
+        (["--metrics", "left_context"], ""),
+    ],
+)
+def test_which_metric_the_surprisal_is_of_is_said_if_none_was_given(tmp_path, model_folder, given, said):
+    (tmp_path / "a.csv").write_text("word\nThe\ncat\n")
+    how = ("--model", model_folder("bert"), "--no-log-frequency", *given)
+    found = " ".join(run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how).stderr.split())
+    assert said in found and ("The surprisal of a word" in found) is bool(said)
+
+
+def test_a_pipeline_that_sees_the_words_before_alone(tmp_path, make_nlp):
+    """Its metric is named, and no other."""
+    make_nlp("bert", metrics=["left_context", "word_l2r"]).to_disk(tmp_path / "saved")
+    (tmp_path / "a.csv").write_text("word\nThe\ncat\n")
+    how = ("--model", tmp_path / "saved", "--no-log-frequency")
+    found = " ".join(run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how).stderr.split())
+    assert "The surprisal of a word is under left_context: after the words before it." in found
+    assert "--metrics" not in found
 
 
 def test_errors_are_messages(tmp_path):

@@ -18,7 +18,7 @@ TEXTS = [f"{sentence} {i}" for i, sentence in enumerate(SENTENCES * 6)]
 
 def make(values, name="pppl"):
     found = Distribution()
-    found.name = name
+    found.name, found.metric = name, "word_l2r"
     found.values.extend(values)
     return found
 
@@ -55,7 +55,9 @@ def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, 
         score_to_file(run, str(output), resume=True, found=found)
     docs = make_pipeline(settings).pipe(texts[:-1], batch_size=4)
     expected = [doc._.x_pppl for doc in docs if doc._.x_pieces]
-    assert found.name == "x_pppl" and list(found.values) == pytest.approx(expected, rel=1e-3)
+    assert (found.name, found.metric) == ("x_pppl", "word_l2r") and list(found.values) == pytest.approx(
+        expected, rel=1e-3
+    )
     assert sorted(found.missing.values()) == [1, 1] and any("error" in reason for reason in found.missing)
 
 
@@ -105,8 +107,10 @@ def test_quantiles_of_which_some_are_infinite():
     [[], [3.0], [1.0] * 30, [1.5, 2.5, 1e9] * 10, [1.5] * 10 + [math.inf] * 11, [math.inf] * 20],
 )
 def test_a_figure_has_every_text(values):
+    """On an axis that names the metric and the unit."""
     axes, finite = make(values, "x$_pppl$").plot().axes[0], [value for value in values if value < math.inf]
     numbers, edges, _ = axes.patches[0].get_data()
+    assert "x$_pppl$: pseudo-perplexity per wordpiece (word_l2r)" in axes.get_xlabel()
     assert sum(numbers) == len(finite) and axes.get_xscale() == "log"
     assert all(edges[0] <= value <= edges[-1] for value in finite)
     assert len(axes.texts) == sum(value < math.inf for value in make(values).quantiles.values())

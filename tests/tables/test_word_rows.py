@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
 from spacy_pll.cells import Missing
-from spacy_pll.tables.word_rows import INDEX, texts_of_rows, warn_of_joined_rows, warn_of_order
+from spacy_pll.tables.word_rows import INDEX, surprisal_with_unit, texts_of_rows, warn_of_joined_rows, warn_of_order
 
 PLAIN = {"log_frequency": False}
 
@@ -96,6 +96,15 @@ def test_bits(nlp):
     named = score_words(rows_of(["The", "cats"]), nlp, lags=1, base=2, attr="surprisal", **PLAIN)
     as_pll = [{re.sub("^surprisal_(?!base)(?!lag)", "pll_", name): row[name] for name in row} for row in named]
     assert as_pll == bits
+
+
+def test_what_the_surprisal_is_for_people():
+    named = [surprisal_with_unit(base, "causal") for base in (None, 2, 2.0, 10)]
+    assert named == [
+        "surprisal (causal, nats)",
+        *["surprisal_base2 (causal, bits)"] * 2,
+        "surprisal_base10 (causal, base 10)",
+    ]
 
 
 def test_data_frames(nlp):
