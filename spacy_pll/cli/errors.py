@@ -70,7 +70,7 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
         print(shown_message("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
-            report(shlex.join([*words, "--resume"]))
+            print(visible(shlex.join([*words, "--resume"])), file=sys.stderr)
         raise SystemExit(code)
 
     for stream in (sys.stdout, sys.stderr):  # one that knows only ASCII gets other characters as escapes, not an error

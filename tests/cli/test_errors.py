@@ -1,9 +1,12 @@
 """Messages in the words of a command: its options and arguments in the place of settings."""
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from spacy_pll.cli import LazyCommands
-from spacy_pll.cli.errors import options_of
+from spacy_pll.cli.errors import WITHOUT_SCORES, options_of
 from spacy_pll.errors import spell
 
 from .conftest import run
