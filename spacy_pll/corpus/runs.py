@@ -1,7 +1,7 @@
 """Score a corpus. The scores go to a file, in parts so that an interrupted run can resume, or to a stream of lines."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -109,7 +109,8 @@ def score_to_file(
         if first is None:
             return None
         written = total, first, parts.seconds
-        records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
+        records = source.records(nlp.vocab, typed=columns.typed, skip_errors=skips)
+        records = islice(_with_same_columns(records, run.input.path, columns.types()), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done, rows.names.pieces):
@@ -118,15 +119,26 @@ def score_to_file(
                 what = "some of its texts are not the same as at first"
                 if parts.done != total:
                     what = f"at first it had {total:,} texts, and {parts.done:,} were scored"
-                raise InputError(
-                    f"The input {run.input.path!r} has changed while it was scored: {what}. Change it back, or start "
-                    "again with `force=True`."
-                )
+                raise _changed(run.input.path, what)
             watching = [one for one in (found, outcomes) if one]
             parts.merge(
                 lambda blocks: output.merge(reduce(lambda rest, one: one.watch(output, rest), watching, blocks))
             )
         return written
+
+
+def _with_same_columns(records: Iterable[Record], path: str, columns: Collection[str]) -> Iterator[Record]:
+    """RAISES (InputError): A text has another column than those that were found when the input was read first."""
+    for record in records:
+        if new := [name for name in record.fields if name not in columns]:
+            raise _changed(path, f"{record.location} has a column {new[0]!r}, which was not there at first")
+        yield record
+
+
+def _changed(path: str, what: str) -> InputError:
+    return InputError(
+        f"The input {path!r} has changed while it was scored: {what}. Change it back, or start again with `force=True`."
+    )
 
 
 def score_to_stream(run: Run, outcomes: Outcomes | None = None) -> Iterator[bytes]:

@@ -400,3 +400,22 @@ def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_
         outcomes = Outcomes()
         _, earlier, _ = score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, outcomes=outcomes)
         assert earlier and outcomes.are_errors == (first is None)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".spacy"])
+@pytest.mark.parametrize("new", ['{"text": "A.", "b": 1}', '{"text": "A.", "a": 1, "b": 2}', '{"text": "B."}', ""])
+def test_an_input_that_changes_is_named(settings, tmp_path, monkeypatch, ending, new):
+    path, read = tmp_path / "in.jsonl", runs.read_all
+    path.write_text('{"text": "A.", "a": 1}\n')
+
+    def changes(records, ends=()):
+        found = read(records, ends)
+        path.write_text(new and new + "\n")
+        return found
+
+    monkeypatch.setattr(runs, "read_all", changes)
+    with pytest.raises(
+        InputError, match="The input .*in.jsonl' has changed while it was scored: .*`force=True`"
+    ) as error:
+        score_to_file(Run(Input(str(path)), Scoring(settings)), str(tmp_path / f"out{ending}"))
+    assert ("has a column 'b', which was not there at first" in str(error.value)) == ('"b"' in new)
