@@ -12,7 +12,7 @@ from typing import IO, Any, get_args, get_origin
 from ..errors import InputError
 from ..files import to_json
 from ..requirements import extra
-from .decoding import writable
+from .decoding import writable, writable_fields
 from .records import Nested, ReadOptions, Row, get_text
 
 with extra("parquet", "Parquet files need pyarrow"):
@@ -188,6 +188,7 @@ def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
     RAISES (InputError): A column has values of different types, or some that Parquet cannot hold.
     """
+    rows = [writable_fields(dict(row)) for row in rows]
     columns, file = {name: None for row in rows for name in row}, io.BytesIO()
     whole = [{**columns, **row} for row in rows]
     try:

@@ -102,7 +102,7 @@ def test_a_good_text_beside_half_a_character_is_scored(tmp_path, model, output):
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     output = output if output == "-" else tmp_path / output
     error = run("score", tmp_path / "a.jsonl", output, *model, fails=True).unwrapped_stderr
-    assert "line 1: 'n' is 'a\\ud83d', which cannot be written" in error
+    assert "line 1: 'n' is 'a\\ud83d', which cannot be written" in error and "Or give --skip-errors: then" in error
     with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
         done = run("score", tmp_path / "a.jsonl", output, "--skip-errors", *model)
     rows = rows_of(output, done)
@@ -294,3 +294,35 @@ def test_what_is_wrong_is_said_before_the_work(tmp_path, model, never, monkeypat
     given = ("mine.csv", *model)
     assert message in run(command, *given, *options, fails=True).unwrapped_stderr
     assert not [path for path in tmp_path.iterdir() if path.name[:2] in ("o.", "p.")]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("command", ["words", "pairs", "ppl", "slots", "render"])
+def test_half_a_character_in_a_column_that_is_copied_loses_no_work(tmp_path, model, command, ending):
+    """It is written as an escape, where the end of all work was an error."""
+    row = {
+        "text": "The ___ sleeps.",
+        "word": "cat",
+        "good": "A cat.",
+        "bad": "A cats.",
+        "half": "a\ud83d",
+        "k\udfff": 1,
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    output = tmp_path / f"o{ending if command != 'render' else '.html'}"
+    options = {
+        "words": [output, "--no-log-frequency"],
+        "pairs": ["--items", output],
+        "ppl": ["--windows", "2", "--output", output],
+        "slots": [output, "--candidates", "cat,dog"],
+        "render": [output],
+    }[command]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(command, tmp_path / "a.jsonl", *options, *model)
+    if command == "render":
+        assert "\\ud83d" in output.read_text("utf8")
+    elif ending == ".parquet":
+        assert pq.read_table(output).to_pylist()[0]["half"] == "a\\ud83d"
+    else:
+        assert "a\\ud83d" in output.read_text("utf8") and "k\\udfff" in output.read_text("utf8")
