@@ -12,6 +12,10 @@ from difflib import get_close_matches
 from typing import Any
 
 SETTING = re.compile(r"`([a-z]\w*)(?:=([^`]+))?`")
+OF_COMMENTS = (
+    "If lines that begin with # are comments, as in the results of PCIbex, remove them all (grep -v '^#' FILE > NEW), "
+    "and give the names of the columns, which the comments list, as `header`."
+)
 # From the name and the value of a setting (`...` if none is given) to how it is written; None: as it is.
 Spelling = Callable[[str, Any], str | None]
 
@@ -52,8 +56,15 @@ class ResumeError(PLLError):
     """A run cannot start or resume. The message says why, and what to do."""
 
 
+def is_comment(cell: object) -> bool:
+    """Whether a line whose first cell this is looks like a comment."""
+    return str(cell).lstrip("\ufeff \t").startswith("#")
+
+
 def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> NoColumnError:
     """The error, with the columns that are there."""
+    columns = list(columns)
+    advice = OF_COMMENTS if columns and is_comment(columns[0]) else advice
     return NoColumnError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
 
 

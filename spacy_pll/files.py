@@ -152,11 +152,13 @@ def _ignores_case(folder: Path) -> bool:
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write the parts of a UTF-8 text file atomically, and make its folder if needed."""
+    """Write the parts of a UTF-8 text file atomically, and make its folder if needed. A lone surrogate, which UTF-8
+    does not have, becomes an escape, such as \\ud83d: in JSON, it is read as it was.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         for part in parts:
-            file.write(part.encode("utf8"))
+            file.write(part.encode("utf8", "backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -56,6 +56,8 @@ class PipelineSettings:
     revision (Optional[str]): Branch, tag or commit of the language model on the Hugging Face hub. None: main.
     causal (bool): The model is a left-to-right model, for the metric causal. Only needed if there are also masked
         models of its type, as for a BERT decoder.
+    leading_space (Optional[str]): Of a left-to-right model: which word gets the probability of the space between two
+        words, the second (word) or the first (previous). None: word.
     spans (Optional[str]): What the model reads as one context: whole texts, sentences, or windows of 128 tokens that
         begin 96 tokens apart. None: doc.
     lang (str): Language of spaCy's tokenizer. A spaCy pipeline has its own.
@@ -76,6 +78,7 @@ class PipelineSettings:
     component: str | None = None
     revision: str | None = None
     causal: bool = False
+    leading_space: Literal["word", "previous"] | None = None
     spans: Literal["doc", "sents", "strided"] | None = None
     lang: str = "en"
     precision: Literal["float32", "tf32", "bfloat16", "float16"] | None = None
@@ -124,7 +127,7 @@ SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
 del SETTINGS["scoring"]
-OF_LOADED = ("revision", "causal", "lang", "precision", "gpu_id")  # cannot change once a pipeline is loaded
+OF_LOADED = ("revision", "causal", "leading_space", "lang", "precision", "gpu_id")  # stay as they are once it is loaded
 
 
 def make_pipeline(
@@ -172,7 +175,7 @@ def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = No
     if isinstance(chosen.model, Language):
         nlp = _vary(chosen)
     elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):
-        for name in ("causal", "revision"):
+        for name in ("causal", "revision", "leading_space"):
             if getattr(chosen, name):
                 raise PLLError(
                     f"{chosen.model!r} is a spaCy pipeline, whose config names its model.", f"Leave out `{name}`."
@@ -213,13 +216,12 @@ def _make_new(settings: PipelineSettings) -> Language:
 
         loaded = use_loaded(settings.model, settings.causal, settings.precision or "float32")
         device, causal = str(loaded.load().forward.device), loaded.kind == "causal"
-        other_device = settings.gpu_id >= 0 and device != f"cuda:{settings.gpu_id}"
-        for name, is_ignored in (("revision", settings.revision), ("gpu_id", other_device)):
-            if is_ignored:
-                raise PLLError(
-                    f"`{name}` is {getattr(settings, name)!r}, and the model is in memory already, on {device!r}.",
-                    f"Leave out `{name}`.",
-                )
+        is_ignored = {**vars(settings), "gpu_id": settings.gpu_id >= 0 and device != f"cuda:{settings.gpu_id}"}
+        for name in filter(is_ignored.get, ("revision", "leading_space", "gpu_id")):
+            raise PLLError(
+                f"`{name}` is {getattr(settings, name)!r}, and the model is in memory already, on {device!r}.",
+                f"Leave out `{name}`.",
+            )
         model = {"@architectures": ARCHITECTURES[causal], "name": loaded.name, "precision": loaded.precision}
     config = _component_config(settings)
     scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
@@ -253,24 +255,22 @@ def _block(settings: PipelineSettings) -> dict[str, Any]:
     block = dict(settings.model) if isinstance(settings.model, Mapping) else {"name": settings.model}
     name = block["name"] = None if block.get("name") in BUILTIN_NAMES else block.get("name")
     has = {**block, "precision": "bfloat16"} if block.get("mixed_precision") else block
-    for key in ("revision", "precision"):
+    for key in ("revision", "precision", "leading_space"):
         if (given := getattr(settings, key)) and (has.get(key) or given) != given:
             raise PLLError(f"`{key}` is {given!r}, and the block of the model has {has[key]!r}.", f"Leave out `{key}`.")
         block |= {key: given} if given else {}
     architecture = block.get("@architectures")
     if settings.causal and (name is None or "CausalLM" not in (architecture or ARCHITECTURES[True])):
-        raise PLLError(
-            "`causal` asks for a left-to-right model, and "
-            + (
-                "the built-in one is a masked one." if name is None else f"the block of the model has {architecture!r}."
-            ),
-            "Leave out `causal`, or give a `model`, such as gpt2.",
-        )
+        found = "the built-in one is a masked one" if name is None else f"the block of the model has {architecture!r}"
+        advice = "Leave out `causal`, or give a `model`, such as gpt2."
+        raise PLLError(f"`causal` asks for a left-to-right model, and {found}.", advice)
     if architecture is None:
         from .language_model.checkpoint import is_left_to_right  # imports torch
 
         causal = settings.causal or (name is not None and is_left_to_right(block))
         block["@architectures"] = ARCHITECTURES[causal]
+    if settings.leading_space and block["@architectures"] == ARCHITECTURES[False]:
+        raise PLLError(f"`leading_space` is for left-to-right models, not {name or BUILTIN_NAME!r}.", "Leave it out.")
     return block
 
 

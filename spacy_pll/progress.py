@@ -3,7 +3,8 @@
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -12,6 +13,20 @@ T = TypeVar("T")
 SECONDS_PER_LINE = 60
 FIRST_SECONDS, WORTH_SAYING = 5, 1 / 60  # from which a forecast is made; hours of work, or nobody needs it
 LINE = "{desc}{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_fmt}]"
+
+
+_hidden = False
+
+
+@contextmanager
+def hidden_progress() -> Iterator[None]:
+    """A context without bars, lines and forecasts, whoever asks for them."""
+    global _hidden
+    before, _hidden = _hidden, True
+    try:
+        yield
+    finally:
+        _hidden = before
 
 
 class Lines(tqdm):  # type: ignore[type-arg]
@@ -37,6 +52,7 @@ def with_progress(
 
 def progress_bar(total: int | None, done: int = 0, show: bool = True, unit: str = " texts") -> tqdm:  # type: ignore[type-arg]
     """What shows how many things are done, of a total if that is known. done (int): How many were done before."""
+    show = show and not _hidden
     look: dict[str, Any] = {"total": total, "initial": done, "unit": unit, "disable": not show}
     # A line can be written over in a terminal that has a width, and in a notebook.
     if not show or sys.stderr.isatty() and shutil.get_terminal_size().columns > 0 or "ipykernel" in sys.modules:
@@ -53,6 +69,7 @@ class Forecast:
     """
 
     def __init__(self, total: int | None, done: int = 0, show: bool = True):
+        show = show and not _hidden
         self.left, self.start, self.texts, self.pieces = (total or 0) - done if show else 0, time.monotonic(), 0, 0
 
     def add(self, pieces: int, ends_batch: bool) -> None:

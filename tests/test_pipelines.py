@@ -202,13 +202,15 @@ GIVEN = {
     "precision": ["float32", "bfloat16", "tf32"],
     "revision": ["v2"],
     "causal": [True],
+    "leading_space": ["word", "previous"],
     "threads": [2],
     "mixed_precision": [True],
     "tokenizer_config": [{"model_max_length": 40}],
     "transformer_config": [{"attn_implementation": "eager"}],
 }
 ONLY_OF_BLOCK = ("mixed_precision", "tokenizer_config", "transformer_config")
-OF_BLOCK = ("precision", "revision", *ONLY_OF_BLOCK)
+OF_BLOCK = ("precision", "revision", "leading_space", *ONLY_OF_BLOCK)
+NOT_OF_MASKED = ("mask_spacing", "revision", "causal", "leading_space")
 # Each has tests of its own: of what is scored, of several components, of a GPU, and of a file that is imported.
 NOT_GIVEN = {"model", "component", "gpu_id", "code"}
 
@@ -305,6 +307,7 @@ def used_by(nlp):
         "precision": scorer.model.load().forward.precision,
         "revision": scorer.model.revision,
         "causal": scorer.model.kind == "causal",
+        "leading_space": getattr(scorer.model, "leading_space", None),
         "threads": torch.get_num_threads(),
         "mixed_precision": scorer.model.load().forward.precision == "bfloat16",
         "tokenizer_config": {"model_max_length": scorer.model.load().max_length},
@@ -339,6 +342,7 @@ def same_threads():
 @pytest.mark.parametrize("way", WAYS)
 @hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 8)
 @hypothesis.example([("causal", True)])
+@hypothesis.example([("causal", True), ("leading_space", "previous")])
 @hypothesis.given(
     st.lists(st.sampled_from([(name, value) for name, of in GIVEN.items() for value in of]), min_size=1, max_size=3)
 )
@@ -365,7 +369,7 @@ def test_settings_are_used_wherever_they_can_be(model_folder, way):
     }.get(way, [])
     if way not in ("block", "component", "file"):
         others += ONLY_OF_BLOCK
-    given = {name: of[-1] for name, of in GIVEN.items() if name not in ("mask_spacing", "revision", "causal", *others)}
+    given = {name: of[-1] for name, of in GIVEN.items() if name not in (*NOT_OF_MASKED, *others)}
     given.update({"precision": "bfloat16"} if "precision" in given else {})
     given.update(metrics=["original", "word_l2r"] if "metrics" in given else ["original"])
     used = used_by(WAYS[way](str(model_folder("bert")), given))

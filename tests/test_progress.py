@@ -7,7 +7,7 @@ import pytest
 
 from spacy_pll import agree
 from spacy_pll import progress as module
-from spacy_pll.progress import with_progress
+from spacy_pll.progress import Forecast, hidden_progress, with_progress
 from spacy_pll.stream.outcomes import TextError
 from spacy_pll.stream.workers import score_docs
 
@@ -49,6 +49,16 @@ def test_nothing_is_shown_where_it_is_not_wanted(nlp):
         with redirect_stderr(stream):
             assert len(list(score_docs(nlp, TEXTS, 8))) == len(TEXTS)
         assert stream.getvalue() == ""
+
+
+def test_nothing_is_shown_where_it_is_hidden_whoever_asks(nlp):
+    with redirect_stderr(Terminal()) as shown:
+        with hidden_progress(), hidden_progress():
+            assert len(list(score_docs(nlp, TEXTS, 8, show_progress=True))) == len(TEXTS)
+            assert not Forecast(10).left
+        assert shown.getvalue() == ""
+        list(score_docs(nlp, TEXTS, 8, show_progress=True))
+    assert "32/32" in shown.getvalue() and Forecast(10).left == 10
 
 
 def test_what_was_done_before_counts():

@@ -6,7 +6,7 @@ spaCy imports this module whenever its command line starts, so a command's modul
 import ast
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import wraps
 from importlib.metadata import EntryPoint, entry_points, version
 from importlib.util import find_spec
@@ -73,13 +73,14 @@ class PLLCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         from .errors import options_of, printed_errors
-        from .terminal import hint_if_busy, report
+        from .terminal import hint_if_busy, quietly, report
 
-        load = min(os.getloadavg()[:2]) if hasattr(os, "getloadavg") else 0.0  # in the last minute, and in five
-        if hint := hint_if_busy(ctx.params, os.environ, load, os.cpu_count() or 1):
-            report(hint)
-        with printed_errors(options_of(self)):
-            return super().invoke(ctx)
+        with quietly() if ctx.params.get("quiet") else nullcontext():
+            load = min(os.getloadavg()[:2]) if hasattr(os, "getloadavg") else 0.0  # in the last minute, and in five
+            if hint := hint_if_busy(ctx.params, os.environ, load, os.cpu_count() or 1):
+                report(hint)
+            with printed_errors(options_of(self)):
+                return super().invoke(ctx)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         from .help import write_about

@@ -29,7 +29,8 @@ from ..visualize.text import Table, text_table
 from .options import options_from
 from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 
-OF_ONE_MODEL = ("model", "revision", "component", "causal")  # settings that several scorers do not share
+# Settings that several scorers do not share.
+OF_ONE_MODEL = ("model", "revision", "component", "causal", "leading_space")
 Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
 
 
@@ -237,8 +238,8 @@ def load_scorers(
     common |= settings.scoring
     if scorers and (revisions or settings != PipelineSettings(**common)):
         raise PLLError(
-            "--scorer takes the place of --model, --revision, --component and --causal. Write them after commas: "
-            "--scorer MODEL,revision=v2."
+            "--scorer takes the place of --model, --revision, --component, --causal and --leading-space. Write them "
+            "after commas: --scorer MODEL,revision=v2."
         )
     if revisions and settings.revision:
         raise PLLError("Give either --revision or --revisions.")

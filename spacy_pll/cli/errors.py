@@ -17,6 +17,8 @@ from .. import errors
 from ..errors import Spelling, settings_in, spell
 from .terminal import report, visible
 
+WITHOUT_SCORES = 3  # the exit status if texts were skipped, and none was scored (docs/command-line.md)
+
 
 def shown_message(kind: Literal["fail", "warn"], message: str) -> str:
     """A message for standard error: in a log, without colours, and with no line broken."""
@@ -68,7 +70,7 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
         print(shown_message("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
-            report(shlex.join([*words, "--resume"]))
+            print(visible(shlex.join([*words, "--resume"])), file=sys.stderr)
         raise SystemExit(code)
 
     for stream in (sys.stdout, sys.stderr):  # one that knows only ASCII gets other characters as escapes, not an error
@@ -88,6 +90,12 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
     finally:
         _handle_termination(handler)
         warnings.formatwarning = before
+
+
+def end_without_scores(message: str) -> NoReturn:
+    """End a command that has written what it could, and has no score at all. Its output stays."""
+    print(shown_message("fail", message), file=sys.stderr)
+    raise SystemExit(WITHOUT_SCORES)
 
 
 def _handle_termination(handler: Any) -> Any:

@@ -22,7 +22,7 @@ STREAMLIT = {
 }
 
 
-@pipeline_options(without=OF_TOKENS)
+@pipeline_options(without=(*OF_TOKENS, "quiet"))
 @described(alternatives={"min": 0}, port={"min": 1, "max": 65535}, max_characters={"min": 1})
 def explore_cli(
     settings: PipelineSettings,

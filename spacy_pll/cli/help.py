@@ -21,13 +21,14 @@ HEADINGS = {
         "sample limit references fasta protein sequence_column assays measured offset u_as_t reader max_length"
     ).split(),
     "Model": (
-        "component revision revisions causal code lang precision gpu_id threads max_batch_tokens batch_size n_process"
+        "component revision revisions causal leading_space code lang precision gpu_id threads max_batch_tokens "
+        "batch_size n_process"
     ).split(),
     "What is scored": (
         "words units targets spans sample_words seed mask_margin mask_spacing per_piece shared_pieces distribution "
         "keep_pieces"
     ).split(),
-    "Output": "attr tokens unit lags regions log_frequency base skip_errors force help".split(),
+    "Output": "attr tokens unit lags regions log_frequency base skip_errors force quiet help".split(),
 }
 # What people type, and what they find it under.
 OTHER_NAMES = {

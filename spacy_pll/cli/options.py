@@ -81,6 +81,10 @@ MORE: dict[str, dict[str, Any]] = {
     "output": {"param_decls": ["--output", "-o"], "help": "Also write the results to FILE.json."},
     "resume": {"help": "Continue an interrupted run: what was scored is kept beside the output."},
     "force": {"help": "Replace existing output."},
+    "quiet": {
+        "help": "Show no progress and no summary on standard error. Errors, warnings and standard output stay as they "
+        "are."
+    },
 }
 
 
@@ -136,7 +140,7 @@ def pipeline_options(*, without: Collection[str] = (), sample: bool = False) -> 
     """Give a command the options for `PipelineSettings` in place of its parameter `settings`, each with what the
     docstrings say of it as its help.
 
-    without (Collection[str]): Options that the command does not have.
+    without (Collection[str]): Options that the command does not have. `quiet`, which all others have, may be one.
     sample (bool): Whether it has those for a part of the words.
     """
     names = [name for name in SETTINGS if name not in without and (sample or name not in ("sample_words", "seed"))]
@@ -144,7 +148,19 @@ def pipeline_options(*, without: Collection[str] = (), sample: bool = False) -> 
     def make(**values: Any) -> PipelineSettings:
         return PipelineSettings(**{name: value for name, value in values.items() if value is not None})
 
-    return options_from("settings", (PipelineSettings, ScoringSettings), *names, make=make)
+    of_settings = options_from("settings", (PipelineSettings, ScoringSettings), *names, make=make)
+    return of_settings if "quiet" in without else lambda command: _with_quiet(of_settings(command))
+
+
+def _with_quiet(command: Command) -> Command:
+    """Give a command the option --quiet. What it does is done where commands are called."""
+
+    @wraps(command)
+    def without_quiet(quiet: bool = False, **values: Any) -> Any:
+        return command(**values)
+
+    parameters = inspect.signature(command).parameters.values()
+    return _with_parameters(without_quiet, [*parameters, _parameter("quiet", bool, False, {})])
 
 
 def options_from(

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
 from ..compression import format_of
-from ..corpus.distribution import Distribution
+from ..corpus.distribution import Distribution, Outcomes
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.records import STANDARD_STREAM
@@ -16,8 +16,10 @@ from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
+from ..stream.outcomes import ERROR
 from ..tables.rows import Level
 from ..tables.words import WordTable
+from .errors import end_without_scores
 from .options import INPUT_HELP, described, file_options, options_from, pipeline_options, work_options
 from .terminal import PICTURES, check_outputs, draw, duration, report, save, until_closed
 
@@ -107,14 +109,15 @@ def score_cli(
             "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
         )
     check_outputs(force, False, None, (plot, PICTURES))
+    outcomes = Outcomes()
     if output == STANDARD_STREAM:
         with until_closed():
-            for block in score_to_stream(run):
+            for block in score_to_stream(run, outcomes):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
     else:
         start, found = time.monotonic(), Distribution(bool(plot)) if run.table == "texts" else None
-        written = score_to_file(run, output, resume, force, found)
+        written = score_to_file(run, output, resume, force, found, outcomes)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")
             return
@@ -123,6 +126,8 @@ def score_cli(
             for line in found.lines():
                 report(line)
             save(plot, draw, found.plot)
+    if outcomes.are_errors:
+        end_without_scores(f"None of the texts could be scored. The column {ERROR!r} says why.")
 
 
 def _summary(texts: int, before: int, seconds_before: float, seconds: float) -> str:

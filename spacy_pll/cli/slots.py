@@ -16,7 +16,9 @@ from .options import OF_TOKENS, described, file_options, options_from, parse_num
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 # Settings that say what is read and masked.
-NOT_OF_SLOTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin")
+NOT_OF_SLOTS = (
+    *("causal", "leading_space", "metrics", "words", "spans", "targets", "units", "mask_spacing", "mask_margin"),
+)
 ASKING = ("keep", "top", "max_pieces", "shared_pieces")
 SLOT_COLUMNS = ("candidate", "score", "pieces", "model_probability", "probability", "rank")
 

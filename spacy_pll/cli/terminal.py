@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ..corpus.records import PARQUET, STANDARD_STREAM
 from ..errors import InputError, PLLError, explained
 from ..files import atomic_write, check_apart, check_output, outputs_of
+from ..progress import hidden_progress
 from ..stream.known import KeptScores
 from ..visualize.plots import new_figure
 
@@ -34,9 +35,30 @@ def say(text: str = "") -> None:
         print(visible(text), flush=True)
 
 
+_quiet = False
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """A context without what `report` says, and without progress. Errors, warnings and results stay."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    global _quiet
+    before, _quiet, are_disabled = _quiet, True, are_progress_bars_disabled()
+    disable_progress_bars()  # of downloads
+    try:
+        with hidden_progress():
+            yield
+    finally:
+        _quiet = before
+        if not are_disabled:
+            enable_progress_bars()
+
+
 def report(text: str) -> None:
-    """Print a line about the run to standard error, since standard output may carry results."""
-    print(visible(text), file=sys.stderr)
+    """Print a line about the run to standard error, since standard output may carry results. See `quietly`."""
+    if not _quiet:
+        print(visible(text), file=sys.stderr)
 
 
 def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load: float, cores: int) -> str | None:

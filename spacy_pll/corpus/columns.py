@@ -16,15 +16,22 @@ def json_bytes(value: Any) -> bytes:
     return to_json(value).encode("utf8")
 
 
-def check_fields(fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes) -> None:
-    """RAISES (InputError): The other columns of a text cannot be written by what writes values of the format."""
+def check_fields(
+    fields: dict[str, Any], location: str, encode: Callable[[Any], object] = json_bytes, of_halves: str = ""
+) -> None:
+    """Check the other columns of a text.
+
+    encode (Callable): What writes values of the format.
+    of_halves (str): What else to do about half of a character, beside changing it.
+    RAISES (InputError): They cannot be written.
+    """
     for name, value in fields.items():
         try:
             encode({name: value})
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(
-                f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}. Change or remove it."
-            ) from None
+            problem = f"{location}: {name!r} is {reprlib.repr(value)}, which cannot be written: {error}."
+            also = of_halves if isinstance(error, UnicodeEncodeError) else ""
+            raise InputError(problem, f"Change or remove it. {also}".strip()) from None
 
 
 @dataclass
@@ -47,7 +54,8 @@ class InputColumns:
 
         RAISES (InputError): The row of this text could not be written, or would lose a value of the input.
         """
-        check_fields(record.fields, record.location, self.encode)
+        of_halves = "Or give `skip_errors=True`: then it is written as an escape."
+        check_fields(record.fields, record.location, self.encode, of_halves)
         self.decimals.add(record.fields)
         self.names.update(dict.fromkeys(record.fields))
 

@@ -94,9 +94,28 @@ def invalid_byte(text: str, options: ReadOptions) -> str:
 
 
 def writable(value: Any) -> Any:
-    """A value, or what can be written in UTF-8 of one with a lone surrogate."""
+    """A value, or what can be written in UTF-8 of one with a lone surrogate: there, each is an escape."""
     try:
         to_json(value).encode("utf8")
-        return value
     except UnicodeEncodeError:
-        return (value if isinstance(value, str) else json.dumps(value)).encode("utf8", "backslashreplace").decode()
+        return _escaped(value)
+    except (TypeError, ValueError, RecursionError):  # it is no value of JSON
+        pass
+    return value
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        found = {_escaped(name): _escaped(one) for name, one in value.items()}
+        return type(value)(found) if len(found) == len(value) else json.dumps(value)  # no name is lost
+    return [*map(_escaped, value)] if isinstance(value, list | tuple) else value
+
+
+def writable_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a row, with what can be written of their names and values: see `writable`. Where two names would
+    become one, they stay as they are.
+    """
+    found = {writable(name): writable(value) for name, value in fields.items()}
+    return found if len(found) == len(fields) else fields

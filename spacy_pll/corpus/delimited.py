@@ -14,7 +14,7 @@ from itertools import chain
 from tempfile import SpooledTemporaryFile
 from typing import Literal, NamedTuple
 
-from ..errors import InputError
+from ..errors import OF_COMMENTS, InputError, is_comment
 from .decimals import with_decimal_comma
 from .records import ReadOptions
 
@@ -23,6 +23,7 @@ QUOTED_BY_CUSTOM = ",; "  # tables with these come from spreadsheets and program
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?[\r\n]*')  # the first line of some tables for Excel
 R_HEADER = re.compile(r'"[^"]*"(?: "[^"]*")+\s*')  # as R's write.table writes it, with spaces between
 LATE_MARK = re.compile(r'\s+"')  # at the beginning of a cell
+ESCAPED_MARK = '\\"'  # as R's write.table writes a quotation mark
 IN_MEMORY = 2**24  # characters of a table that are kept in memory while it is read twice
 Cells = tuple[int, list[str]]  # the number of the last line of a row, and its cells
 
@@ -52,8 +53,11 @@ def read_cells(lines: Iterator[str], name: str, options: ReadOptions, usual: str
     if header and _split(first, delimiter) == [*header[1:]]:  # R's names of columns, without one for those of rows
         quoting = quoting or ("csv" if first.startswith('"') else None)
         first, before = next(lines, ""), before + 1
-    empty = list[Cells]()
+    empty, may_quote = list[Cells](), quoting == "csv" or quoting is None and delimiter in QUOTED_BY_CUSTOM
     for number, cells in _all_cells(chain([first], lines), name, delimiter, quoting, before, options):
+        header = header or cells
+        if isinstance(cells, Fault) and may_quote and len(meant := _quoted_once(cells[0], delimiter)) == len(header):
+            cells = meant
         if len(cells) > 1 and not any(cells):
             empty.append((number, cells))
             continue
@@ -99,7 +103,9 @@ def check_width(cells: Sequence[str], header: Sequence[str], place: str, is_give
     if len(cells) == len(header):
         return
     advice, named = "", "`header` names" if is_given else "the header has"
-    if len(cells) == len(header) + 1 and not is_given:
+    if is_comment(header[0]) or is_comment(cells[0]) and (is_given or len(cells) < len(header)):
+        advice = OF_COMMENTS
+    elif len(cells) == len(header) + 1 and not is_given:
         advice = (
             "If the first cell is the name of the row, which has no name in the header, as R writes it, give "
             f"`header={['row', *header]!r}`. If a cell has the delimiter in it, put quotation marks around the cell."
@@ -118,6 +124,17 @@ def _delimiter_of(line: str, usual: str, header: Sequence[str] | None) -> str:
     return fits[0] if usual not in fits and len(fits) == 1 else usual
 
 
+def _quoted_once(line: str, delimiter: str) -> list[str]:
+    """The cells of a line in which some have two quotation marks at each end, as where a table was written twice: one
+    is meant. None if there are no such cells, or the others cannot be told apart.
+    """
+    mark = re.escape(delimiter)
+    once, n = re.subn(rf'(?:^|(?<={mark}))""([^"{mark}][^"]*)""(?={mark}|$)', r'"\1"', line)
+    with suppress(csv.Error):
+        return next(csv.reader([once], delimiter=delimiter, strict=True), []) if n else []
+    return []
+
+
 def _split(line: str, delimiter: str) -> list[str]:
     """The cells of a line; none if they cannot be told apart."""
     with suppress(csv.Error):
@@ -129,21 +146,29 @@ def _parsed(
     lines: Iterable[str], name: str, delimiter: str, quoting: str, before: int = 0, skip: bool = False
 ) -> Iterator[Cells]:
     """before (int): How many lines of the file come before these."""
-    line = ""
+    raw = list[str]()  # the lines of a row
+
+    def kept() -> Iterator[str]:
+        for line in lines:
+            raw.append(line)
+            yield line
+
     mode: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
-    rows = csv.reader((line := one for one in lines), delimiter=delimiter, quoting=mode, strict=True)
+    rows = csv.reader(kept(), delimiter=delimiter, quoting=mode, strict=True)
     while True:
         start = rows.line_num
+        raw.clear()
         try:
             row = next(rows, None)
         except csv.Error as error:
-            found = _fault(error, f"{name}, line {before + rows.line_num}")
+            found, line = _fault(error, f"{name}, line {before + rows.line_num}", raw), raw[-1] if raw else ""
             is_whole = line.count('"') % 2 == 0 or quoting == "none" or "end of data" in str(error)
             if rows.line_num > start + 1 or not is_whole:
                 raise _unskipped(found, skip) from None
             row = Fault(line.rstrip("\r\n"), found)
         if row is None:
             return
+        line = raw[-1] if raw else ""
         spaced = (cell for cell in row if LATE_MARK.match(cell) and delimiter + cell in delimiter + line)
         if quoting == "csv" and delimiter in ",;" and any(spaced):
             place = f"{name}, line {before + rows.line_num}"
@@ -154,12 +179,19 @@ def _parsed(
             yield before + rows.line_num, row
 
 
-def _fault(error: csv.Error, place: str) -> InputError:
+def _fault(error: csv.Error, place: str, raw: Sequence[str]) -> InputError:
+    """raw (Sequence[str]): The lines of the row, as far as it was read."""
     if "new-line" in str(error):
         advice = "Put quotation marks around the cell, or end all lines in the same way."
         return InputError(f"{place}: a carriage return stands in the middle of a row.", advice)
     if "\"'" not in str(error) and "end of data" not in str(error):
         return InputError(f"{place}: {error}.")
+    if escaped := next((line for line in raw if ESCAPED_MARK in line), None):
+        return InputError(
+            f"{place}: a backslash stands before a quotation mark in a cell: {escaped.strip():.100} (R's write.table "
+            "writes marks in this way).",
+            'In R, write the table with write.csv, or give write.table qmethod = "double". Elsewhere, write it twice.',
+        )
     return InputError(
         f"{place}: a cell begins with a quotation mark, and does not end with the next one ({error}).",
         "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those in a cell twice.",

@@ -1,9 +1,12 @@
-"""How the pseudo-perplexities of texts are distributed, for the thresholds of filters: quantiles, and a figure."""
+"""What an output has: whether some texts have a score, and how the pseudo-perplexities are distributed, for the
+thresholds of filters: quantiles, and a figure.
+"""
 
 import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +23,29 @@ if TYPE_CHECKING:
 SHARES = (5, 20, 50, 80, 95)  # per cent of the texts
 ENOUGH = 20  # texts, of which one is 5 %
 BINS = 80  # of the figure
+
+
+@dataclass
+class Outcomes:
+    """Whether some texts of an output have a score, and whether some have an error in its place."""
+
+    some_scored: bool = False
+    some_failed: bool = False
+
+    def watch(self, output: Format, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass the parts of the output on, and look into them until there is a score."""
+        for part in parts:
+            for failed, scored in output.outcomes(part) if not self.some_scored else ():
+                self.some_failed |= failed
+                if scored:
+                    self.some_scored = True
+                    break
+            yield part
+
+    @property
+    def are_errors(self) -> bool:
+        """Whether none could be scored, although there were some to score."""
+        return self.some_failed and not self.some_scored
 
 
 class Distribution:

@@ -13,6 +13,7 @@ from typing import Any
 
 import srsly
 from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
 from ..files import atomic_write, to_json, write_text
 from ..stream.outcomes import ERROR
@@ -42,7 +43,15 @@ class Format(ABC):
 
     def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:
         for text in texts:
-            yield from self.rows(text.number, text.doc, text.fields)
+            rows = [*self.rows(text.number, text.doc, text.fields)]
+            yield from rows or ([self._row_of_error(text)] if text.fields.get(ERROR) else [])
+
+    def _row_of_error(self, text: ScoredText) -> dict[str, Any]:
+        """The row of a text that has no scores, and no token or word either."""
+        known = {"doc": text.number, "pieces": [], self.rows.names.pieces: 0}
+        own = {name: known.get(name) for name in self.rows.types}
+        first = {name: own.pop(name) for name in self.rows.first}
+        return {**first, self.rows.column: text.doc.text, **text.fields, **own}
 
     @abstractmethod
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
@@ -55,6 +64,12 @@ class Format(ABC):
     def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
         """The rows of a part, if the format has rows. They may lack the columns of the input."""
         return ()
+
+    def outcomes(self, part: bytes) -> Iterator[tuple[bool, bool]]:
+        """Whether each row of a part, or each doc, has an error, and whether it has a score."""
+        score = next(iter(self.rows.names.metrics.values()))
+        for row in self.decode(part):
+            yield bool(row.get(ERROR)), row.get(score) not in (None, "")
 
 
 class JsonLines(Format):
@@ -157,6 +172,10 @@ class SpacyDocs(Format):
         for part in parts:
             merged.merge(DocBin(store_user_data=True).from_bytes(part))
         yield merged.to_bytes()
+
+    def outcomes(self, part: bytes) -> Iterator[tuple[bool, bool]]:
+        for doc in DocBin(store_user_data=True).from_bytes(part).get_docs(Vocab()):
+            yield bool(doc.user_data.get(FIELDS, {}).get(ERROR)), doc._.get(self.rows.names.score) is not None
 
 
 FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}

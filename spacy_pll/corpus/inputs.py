@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from spacy.vocab import Vocab
 from ..cells import is_missing
 from ..component import get_scorer
 from ..errors import InputError
+from ..prediction import batches_of
 from ..span_getters import TEXT_SPAN
-from ..stream.contexts import SHARED_ADVICE, between, in_blocks, read_places
+from ..stream.contexts import PLACES_AT_ONCE, SHARED_ADVICE, between, read_places
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
 from ..user_warnings import warn_user
 from .columns import InputColumns
+from .decoding import writable_fields
 from .readers import read_records
 from .records import STANDARD_STREAM, FileOptions, Nested, Record, RowError, get_text
 
@@ -71,7 +74,8 @@ class Input(FileOptions):
                     if not skips:
                         raise RowError(error.problem, error.advice) from None
                     record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
-                yield record
+                # Behind what reads them, such as contexts: an escape is not what stands there.
+                yield record._replace(fields=writable_fields(record.fields)) if skips else record
         except RowError as error:
             advice = f"{error.advice} To leave its scores out, give `skip_errors=True`."
             raise InputError(error.problem, advice.strip()) from None
@@ -103,7 +107,10 @@ class Input(FileOptions):
         row = Nested({self.column: record.text, **record.fields})
         # Parquet files give Arrow's scalars.
         names = {column, column.partition(".")[0]} & row.keys()
-        row |= {name: row[name].as_py() for name in names if hasattr(row[name], "as_py")}
+        try:
+            row |= {name: row[name].as_py() for name in names if hasattr(row[name], "as_py")}
+        except UnicodeDecodeError:
+            raise InputError(f"{record.location}: {column!r} is not valid UTF-8.") from None
         # White space is a text.
         is_empty = column in row and type(row[column]) is not str and is_missing(row[column])
         return "" if is_empty else get_text(row, record.location, column, f"`{setting}`")
@@ -127,13 +134,20 @@ SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9
 
 
 def checked_records(
-    source: Input, nlp: Language, rows: TextRows, columns: InputColumns, skip_errors: bool, shared_pieces: bool
+    source: Input,
+    nlp: Language,
+    rows: TextRows,
+    columns: InputColumns,
+    skip_errors: bool,
+    shared_pieces: bool,
+    at_once: int = PLACES_AT_ONCE,
 ) -> Iterator[Record]:
     """The texts of an input, each as soon as it is known that it can be scored and written.
 
     columns (InputColumns): Gets those of the input.
     skip_errors (bool): Texts may be such that they cannot be scored.
     shared_pieces (bool): They may share a wordpiece with their context.
+    at_once (int): How many may be read before the first is given, where texts have contexts.
     RAISES (InputError): A text cannot be read, or its row not be written, or it is too long; or a column would be
         overwritten.
     """
@@ -141,7 +155,8 @@ def checked_records(
     added = [*rows.types, *([ERROR] if skip_errors else [])]
     check_columns([source.column], added, source.path, rows.names)
     records = source.records(nlp.vocab, typed=columns.typed, found=columns.declare, skip_errors=skip_errors)
-    for record, fault in with_faults(nlp, records, looks=source.has_sides and not (skip_errors or shared_pieces)):
+    looks = source.has_sides and not (skip_errors or shared_pieces)
+    for record, fault in with_faults(nlp, records, looks, at_once):
         if fault:
             raise InputError(f"{record.location}: the text {fault}", SHARED_ADVICE)
         check_columns(record.fields.keys() - columns.names.keys(), added, record.location, rows.names)
@@ -200,14 +215,23 @@ def too_long(text: str | Doc, nlp: Language) -> str | None:
     return f"the text has {len(text):,} characters, and at most {nlp.max_length:,} are read"
 
 
-def with_faults(nlp: Language, records: Iterable[Record], looks: bool) -> Iterator[tuple[Record, str | None]]:
-    """Each record, and what is wrong if its text shares a wordpiece with its context. looks (bool): If that matters."""
-    if not looks:
-        yield from ((record, None) for record in records)
-        return
-    for block in in_blocks(records):
+def with_faults(
+    nlp: Language, records: Iterable[Record], looks: bool, at_once: int
+) -> Iterator[tuple[Record, str | None]]:
+    """Each record, and what is wrong if its text shares a wordpiece with its context.
+
+    looks (bool): If that matters.
+    at_once (int): How many records may be taken before the first is given. One without a context waits for no other.
+    """
+    numbers = count(1)
+
+    def is_last(record: Record) -> bool:
+        return not any(record.sides or ()) or next(numbers) % min(at_once, PLACES_AT_ONCE) == 0
+
+    for block in batches_of(records, is_last) if looks else ([record] for record in records):
         beside = [not record.problem and record.sides or ("", "") for record in block]
-        places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]
-        *_, found = read_places(get_scorer(nlp).model.load(), places)
-        for record, (_, fault) in zip(block, found, strict=True):
-            yield record, fault
+        faults: list[str | None] = [None] * len(block)
+        if looks and any(map(any, beside)):
+            places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]
+            faults = [fault for _, fault in read_places(get_scorer(nlp).model.load(), places)[2]]
+        yield from zip(block, faults, strict=True)

@@ -12,6 +12,7 @@ from typing import IO, Any, get_args, get_origin
 from ..errors import InputError
 from ..files import to_json
 from ..requirements import extra
+from .decoding import writable, writable_fields
 from .records import Nested, ReadOptions, Row, get_text
 
 with extra("parquet", "Parquet files need pyarrow"):
@@ -65,7 +66,10 @@ def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> 
     row = Nested()
     for name, scalar in scalars.items():
         try:
-            row[name] = scalar if options.typed and name != options.column else json_value(scalar)
+            if options.typed and name != options.column:
+                row[name] = _valid(scalar, options.skip_errors)
+            else:
+                row[name] = json_value(scalar, "surrogateescape" if options.skip_errors else "strict")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{location}: {name!r} is not valid UTF-8 (byte {error.start + 1} is "
@@ -74,12 +78,24 @@ def _row(scalars: dict[str, pa.Scalar], location: str, options: ReadOptions) -> 
     column = options.column
     if options.typed and column and column not in row:  # it is inside another one, which is not Python's
         outer = column.partition(".")[0]
-        row[column] = Nested({outer: json_value(scalars[outer])}).get(column)
+        row[column] = Nested({outer: json_value(scalars[outer], "surrogateescape")}).get(column)
     return row
 
 
-def json_value(scalar: pa.Scalar) -> Any:
-    """A value as JSON has it.
+def _valid(scalar: pa.Scalar, skip_errors: bool) -> pa.Scalar:
+    """The scalar, or what can be written of a string. RAISES (UnicodeDecodeError): It has a string that cannot be."""
+    if is_text(scalar.type) or is_.is_dictionary(scalar.type) or is_.is_nested(scalar.type):
+        try:
+            scalar.as_py()
+        except UnicodeDecodeError:
+            if not (skip_errors and is_text(scalar.type)):
+                raise
+            return pa.scalar(writable(json_value(scalar, "surrogateescape")), scalar.type)
+    return scalar
+
+
+def json_value(scalar: pa.Scalar, errors: str = "strict") -> Any:
+    """A value as JSON has it. errors (str): What becomes of bytes that are not valid UTF-8, as for `bytes.decode`.
 
     Dates, times and decimals become strings (ISO 8601), durations whole numbers of their unit, bytes Base64, and maps
     lists of objects with `key` and `value`.
@@ -87,17 +103,19 @@ def json_value(scalar: pa.Scalar) -> Any:
     if not scalar.is_valid:
         return None
     if isinstance(scalar, pa.ExtensionScalar | pa.DictionaryScalar):
-        return json_value(scalar.value)
+        return json_value(scalar.value, errors)
     if isinstance(scalar, pa.StructScalar):
-        return Nested({name: json_value(value) for name, value in scalar.items()})
+        return Nested({name: json_value(value, errors) for name, value in scalar.items()})
     if isinstance(scalar, pa.ListScalar):
-        return list(map(json_value, scalar.values))
+        return [json_value(value, errors) for value in scalar.values]
     if isinstance(scalar, pa.DurationScalar):
         return scalar.value
     if is_.is_timestamp(scalar.type):
         return str(scalar.cast(pa.string())).replace(" ", "T", 1)
     if is_.is_temporal(scalar.type) or is_.is_decimal(scalar.type):
         return str(scalar.cast(pa.string()))
+    if is_text(scalar.type):
+        return scalar.as_buffer().to_pybytes().decode("utf8", errors)
     value = scalar.as_py()
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
@@ -170,6 +188,7 @@ def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
     RAISES (InputError): A column has values of different types, or some that Parquet cannot hold.
     """
+    rows = [writable_fields(dict(row)) for row in rows]
     columns, file = {name: None for row in rows for name in row}, io.BytesIO()
     whole = [{**columns, **row} for row in rows]
     try:

@@ -260,6 +260,8 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
     if isinstance(header, Fault):
         raise header.error
+    if options.skip_errors:
+        header = [*map(writable, header)]
     if header[-2:] == ["", ""]:  # columns that spreadsheets leave there
         while header and not header[-1]:
             header.pop()

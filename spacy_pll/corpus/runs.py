@@ -1,9 +1,10 @@
 """Score a corpus. The scores go to a file, in parts so that an interrupted run can resume, or to a stream of lines."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
-from .distribution import Distribution
+from .distribution import Distribution, Outcomes
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
@@ -72,11 +73,17 @@ class Run:
 
 
 def score_to_file(
-    run: Run, output_path: str, resume: bool = False, force: bool = False, found: Distribution | None = None
+    run: Run,
+    output_path: str,
+    resume: bool = False,
+    force: bool = False,
+    found: Distribution | None = None,
+    outcomes: Outcomes | None = None,
 ) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
     found (Optional[Distribution]): Gets the scores of all texts, also of those that were scored by earlier runs.
+    outcomes (Optional[Outcomes]): Gets whether some of all texts have scores.
     RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
         and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
@@ -102,7 +109,8 @@ def score_to_file(
         if first is None:
             return None
         written = total, first, parts.seconds
-        records = islice(source.records(nlp.vocab, typed=columns.typed, skip_errors=skips), first, None)
+        records = source.records(nlp.vocab, typed=columns.typed, skip_errors=skips)
+        records = islice(_with_same_columns(records, run.input.path, columns.types()), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done, rows.names.pieces):
@@ -111,16 +119,30 @@ def score_to_file(
                 what = "some of its texts are not the same as at first"
                 if parts.done != total:
                     what = f"at first it had {total:,} texts, and {parts.done:,} were scored"
-                raise InputError(
-                    f"The input {run.input.path!r} has changed while it was scored: {what}. Change it back, or start "
-                    "again with `force=True`."
-                )
-            parts.merge(lambda blocks: output.merge(found.watch(output, blocks) if found else blocks))
+                raise _changed(run.input.path, what)
+            watching = [one for one in (found, outcomes) if one]
+            parts.merge(
+                lambda blocks: output.merge(reduce(lambda rest, one: one.watch(output, rest), watching, blocks))
+            )
         return written
 
 
-def score_to_stream(run: Run) -> Iterator[bytes]:
-    """Score a corpus and yield JSON lines as soon as texts are scored."""
+def _with_same_columns(records: Iterable[Record], path: str, columns: Collection[str]) -> Iterator[Record]:
+    """RAISES (InputError): A text has another column than those that were found when the input was read first."""
+    for record in records:
+        if new := [name for name in record.fields if name not in columns]:
+            raise _changed(path, f"{record.location} has a column {new[0]!r}, which was not there at first")
+        yield record
+
+
+def _changed(path: str, what: str) -> InputError:
+    return InputError(
+        f"The input {path!r} has changed while it was scored: {what}. Change it back, or start again with `force=True`."
+    )
+
+
+def score_to_stream(run: Run, outcomes: Outcomes | None = None) -> Iterator[bytes]:
+    """Score a corpus and yield JSON lines as soon as texts are scored. outcomes: See `score_to_file`."""
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp, total = run.make_pipeline(), None
     run = run.with_columns(nlp)
@@ -130,8 +152,8 @@ def score_to_stream(run: Run) -> Iterator[bytes]:
         *_, records = _records_and_columns(run, run.input, nlp, output_format)
     output = output_format(rows, columns.types(), run.scoring.skip_errors, columns.decimals.are_commas)
     with closing(run.scoring.score(nlp, records, total)) as texts:
-        for text in texts:
-            yield output.encode([text])
+        blocks = (output.encode([text]) for text in texts)
+        yield from outcomes.watch(output, blocks) if outcomes else blocks
 
 
 def _records_and_columns(
@@ -140,7 +162,8 @@ def _records_and_columns(
     """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
     rows, columns = run.make_rows(nlp), output_format.input_columns(source.column)
     scoring = run.scoring
-    return rows, columns, checked_records(source, nlp, rows, columns, scoring.skip_errors, scoring.shared_pieces)
+    how = scoring.skip_errors, scoring.shared_pieces, scoring.batch_size
+    return rows, columns, checked_records(source, nlp, rows, columns, *how)
 
 
 def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields: list[str]) -> dict[str, Any]:

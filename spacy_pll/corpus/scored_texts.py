@@ -63,7 +63,8 @@ class Scoring:
         waiting = deque[Record]()  # those that are being scored
 
         def texts() -> Iterator[str | Doc]:
-            for record, fault in with_faults(nlp, records, looks=self.skip_errors and not self.shared_pieces):
+            looks = self.skip_errors and not self.shared_pieces
+            for record, fault in with_faults(nlp, records, looks, self.batch_size):
                 if fault:
                     record = record._replace(problem=f"The text {fault}")
                 waiting.append(record)

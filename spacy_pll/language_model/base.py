@@ -298,7 +298,7 @@ class TransformerLanguageModel:
         """What limits passes with groups. RAISES (ValueError): The architecture cannot read them."""
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         if loaded.prompts:
-            raise PLLError("With `cfg`, a mask cannot share a pass, as `mask_margin` asks.", "Leave out one of them.")
+            raise PLLError("With `cfg`, which is in a config, `mask_margin` is not possible.", "Leave out one of them.")
         texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
         with torch.inference_mode(), loaded.forward.in_float32():
             share = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)

@@ -21,7 +21,7 @@ from .readers import read_fasta, read_sequences, read_variants
 from .variants import NO_PICTURE, VariantScores, measured_effects, variants
 
 # Settings that say what is read and masked in texts.
-OF_TEXTS = ("causal", "metrics", "words", "spans", "targets", "units", "mask_spacing")
+OF_TEXTS = ("causal", "leading_space", "metrics", "words", "spans", "targets", "units", "mask_spacing")
 SHOWN = 5  # of the variants with the highest and the lowest scores
 
 

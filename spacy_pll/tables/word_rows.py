@@ -56,7 +56,7 @@ def score_words(
 ) -> Any:
     """Score the words of a table that has one word in each row, each in its whole text.
 
-    table (Union[pandas.DataFrame, Iterable[Mapping[str, Any]]]): Rows in the order of the words.
+    table (Union[pandas.DataFrame, polars.DataFrame, Iterable[Mapping[str, Any]]]): Rows in the order of the words.
     model, metrics: See `spacy_pll.score`.
     word (str): The column of the words. A word may have white space or punctuation in it: it is scored as one.
     by (Sequence[str]): Columns that say which text a row belongs to. Empty: all rows are one text.
@@ -70,23 +70,22 @@ def score_words(
         installed and has the language.
     batch_size, n_process, show_progress, settings: See `spacy_pll.score`.
     kept (Optional[KeptScores]): Has what is found already for the first texts, and gets what is found.
-    RETURNS (Union[pandas.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data frame if one was
-        given. Added are the number of wordpieces, the word's length, `log_frequency`, scores (natural log) and the
-        surprisal. They are None, or NaN in a data frame, where there is no word: None, NaN, "", white space. Such rows
-        are counted in a warning.
+    RETURNS (Union[pandas.DataFrame, polars.DataFrame, list[dict[str, Any]]]): The same rows in the same order, a data
+        frame of the same package if one was given. Added are the number of wordpieces, the word's length,
+        `log_frequency`, scores (natural log) and the surprisal. They are None, or NaN in a data frame of pandas, where
+        there is no word: None, NaN, "", white space. Such rows are counted in a warning.
         There is a warning if the rows of a text seem to be rows of several texts, or not in the order of the words;
         and if rows are wordpieces, or have escapes such as &amp;, or are joined with spaces in a script without spaces.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
     """
-    is_frame = hasattr(table, "to_dict") and hasattr(table, "columns")
-    given = table.to_dict("records") if is_frame else table
-    rows = [row if isinstance(row, dict) else dict(row) for row in given]
+    rows = _rows_of(table)
     nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)
     scorer, lang = get_scorer(nlp), str(nlp.lang)
     words = WordTable("spacy", lags=lags, log_frequency=log_frequency).known(lang)
     table_of = WordRows("text", scorer.names, scorer.settings, table=words, lang=lang, divides=False)
-    columns = word_columns(table_of.types, base)
+    types = table_of.types
+    columns = word_columns(types, base)
     by = [by] if isinstance(by, str) else [*by]
     texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
@@ -118,9 +117,28 @@ def score_words(
                 found[i] = row
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")
-    if is_frame:
-        return table.assign(**{name: [row[name] for row in found] for name in columns})
+    added = {name: [row[name] for row in found] for name in columns}
+    if _is_of_polars(table):
+        return table.hstack(type(table)(added, schema_overrides={name: types[own] for name, own in columns.items()}))
+    if _is_of_pandas(table):
+        return table.assign(**added)
     return [{**row, **values} for row, values in zip(rows, found)]
+
+
+def _is_of_polars(table: Any) -> bool:
+    """By what it can do: neither package is imported."""
+    return hasattr(table, "to_dicts") and hasattr(table, "columns")
+
+
+def _is_of_pandas(table: Any) -> bool:
+    return hasattr(table, "to_dict") and hasattr(table, "columns") and not _is_of_polars(table)
+
+
+def _rows_of(table: Any) -> list[dict[str, Any]]:
+    if _is_of_polars(table):
+        return table.to_dicts()
+    given = table.to_dict("records") if _is_of_pandas(table) else table
+    return [row if isinstance(row, dict) else dict(row) for row in given]
 
 
 def word_columns(types: Mapping[str, Any], base: float | None) -> dict[str, str]:
@@ -142,7 +160,7 @@ def surprisal_in(base: float | None) -> str:
 
 def surprisal_with_unit(base: float | None, metric: str) -> str:
     """The same for people, with the metric and the unit."""
-    unit = {None: "nats", 2: "bits"}.get(base, f"base {base:g}" if base else "")
+    unit = "nats" if base is None else "bits" if base == 2 else f"base {base:g}"
     return f"{surprisal_in(base)} ({metric}, {unit})"
 
 

@@ -115,7 +115,8 @@ class WordRows(TextRows):
             region = {i: label for *_, label, start, end in spans for i in range(start, end)}
             labels = [region.get(word.start_char) for word in words]
             found["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
-        found[names.pieces] = [word._.get(names.pieces) for word in words]
+        is_scored = bool(tokens.doc._.get(names.pieces))
+        found[names.pieces] = [word._.get(names.pieces) if is_scored else 0 for word in words]
         self._watch_clauses(tokens.doc.lang_ or self.lang, found["text"], found[names.pieces])
         found["length"] = [len(word.text) for word in words]
         if self.table.log_frequency:

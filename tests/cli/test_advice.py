@@ -118,6 +118,10 @@ NOT_THERE = {
     "sample_words": "said of pipelines that were saved with it",
     "n_process": "said where processes are started",
     "causal": "the command has masked models alone, and the message says to choose one",
+    "leading_space": "said only where it was given",
+    **dict.fromkeys(
+        ["target", "masked", "weight", "removed", "within_words"], "of a metric of the user's own, in Python"
+    ),
 }
 # The settings of scorers are written as they are in Python, "builtin,mask_margin=1", and so are those of lm-eval.
 AS_IN_PYTHON = {"agree", "lm-eval", "margins"}

@@ -1,9 +1,12 @@
 """Messages in the words of a command: its options and arguments in the place of settings."""
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from spacy_pll.cli import LazyCommands
-from spacy_pll.cli.errors import options_of
+from spacy_pll.cli.errors import WITHOUT_SCORES, options_of
 from spacy_pll.errors import spell
 
 from .conftest import run
@@ -41,3 +44,10 @@ def test_an_error_has_the_words_of_the_command_that_is_called(tmp_path):
     for command in (["score", tmp_path / "in.csv", tmp_path / "out.csv"], ["ppl", tmp_path / "in.csv"]):
         error = run(*command, fails=True).unwrapped_stderr
         assert "If ';' stands between columns, give it as --delimiter, or" in error
+
+
+def test_the_page_has_all_exit_statuses():
+    page = (Path(__file__).parents[2] / "docs/command-line.md").read_text("utf8")
+    table = page.split("### Exit statuses")[1].split("\n\n")[1]
+    found = [int(row.split("|")[1]) for row in table.splitlines()[2:]]
+    assert found == [0, 1, 2, WITHOUT_SCORES, 128 + signal.SIGINT, 128 + signal.SIGTERM]

@@ -3,10 +3,13 @@
 import csv
 import json
 import sys
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
 from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
@@ -91,6 +94,68 @@ def test_a_line_without_a_text_is_skipped_on_request(tmp_path, model, line):
     assert "line 2: 'text' " in error and "To leave its scores out, give --skip-errors." in error
     error = run("ppl", tmp_path / "a.jsonl", *model, fails=True).unwrapped_stderr  # which has no such option
     assert "line 2: 'text' " in error and "skip" not in error
+
+
+@pytest.mark.parametrize("output", ["o.jsonl", "o.csv", "o.parquet", "o.spacy", "-"])
+def test_a_good_text_beside_half_a_character_is_scored(tmp_path, model, output):
+    lines = ['{"text": "Two words.", "n": "a\\ud83d"}', '{"text": "\\ud83d"}', '{"text": "It ran.", "k\\ud83d": 3}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    output = output if output == "-" else tmp_path / output
+    error = run("score", tmp_path / "a.jsonl", output, *model, fails=True).unwrapped_stderr
+    assert "line 1: 'n' is 'a\\ud83d', which cannot be written" in error and "Or give --skip-errors: then" in error
+    with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):
+        done = run("score", tmp_path / "a.jsonl", output, "--skip-errors", *model)
+    rows = rows_of(output, done)
+    assert [row["text"] for row in rows] == ["Two words.", "\\ud83d", "It ran."]
+    assert [row["pll_word_l2r"] in (None, "") for row in rows] == [False, True, False]
+    assert [row["pll_pieces"] in (0, "0") for row in rows] == [False, True, False]
+    assert rows[0]["n"] == "a\\ud83d" and rows[2]["k\\ud83d"] in (3, "3")
+
+
+def rows_of(output, done):
+    """The rows of an output, or the docs."""
+    if output == "-":
+        return [json.loads(line) for line in done.stdout.splitlines()]
+    if output.suffix == ".parquet":
+        return pq.read_table(output).to_pylist()
+    if output.suffix == ".spacy":
+        docs = DocBin().from_disk(output).get_docs(Vocab())
+        scores = ("pll_word_l2r", "pll_pieces")
+        return [
+            {"text": doc.text, **doc.user_data["fields"], **{name: doc._.get(name) for name in scores}} for doc in docs
+        ]
+    with open(output, encoding="utf8") as file:
+        return [*csv.DictReader(file)] if output.suffix == ".csv" else [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("table", ["texts", "tokens", "words"])
+@pytest.mark.parametrize("output", ["o.jsonl", "o.csv", "o.parquet", "o.spacy", "-"])
+def test_if_no_text_could_be_scored_the_exit_status_says_so(tmp_path, model, output, table):
+    """Also of a run in parts. Each text has a row, and `pll_pieces` is 0."""
+    if output == "o.spacy" and table != "texts":
+        return
+    (tmp_path / "a.jsonl").write_text('{"text": null}\n{"text": 3}\n{"text": "\\ud800"}\n')
+    output = output if output == "-" else tmp_path / output
+    how = ("score", tmp_path / "a.jsonl", output, "--skip-errors", "--table", table, "--batch-size", 1, *model)
+    how = (*how, "--no-log-frequency") if table == "words" else how
+    with pytest.warns(UserWarning, match="3 of 3 texts could not be scored"):
+        done = run(*how, code=3)
+    assert "None of the texts could be scored. The column 'error' says why." in done.unwrapped_stderr
+    rows = rows_of(output, done)
+    assert [row["text"] for row in rows] in (
+        [None, 3, "\\ud800"],
+        [None, "3", "\\ud800"],
+        ["", "3", "\\ud800"],
+        ["", 3, "\\ud800"],
+    )
+    assert all(row["error"] for row in rows) and {row.get("pll_pieces", 0) for row in rows} <= {0, "0"}
+    assert ("pll_pieces" in rows[0]) == (table != "tokens")
+    # One score, or nothing to score, is no such end.
+    for line in ('{"text": "A cat."}\n{"text": null}\n', '{"text": " "}\n{"text": ""}\n', ""):
+        (tmp_path / "a.jsonl").write_text(line)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run(*how, *["--force"] * (output != "-"))
 
 
 @pytest.mark.slow
@@ -229,3 +294,35 @@ def test_what_is_wrong_is_said_before_the_work(tmp_path, model, never, monkeypat
     given = ("mine.csv", *model)
     assert message in run(command, *given, *options, fails=True).unwrapped_stderr
     assert not [path for path in tmp_path.iterdir() if path.name[:2] in ("o.", "p.")]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("command", ["words", "pairs", "ppl", "slots", "render"])
+def test_half_a_character_in_a_column_that_is_copied_loses_no_work(tmp_path, model, command, ending):
+    """It is written as an escape, where the end of all work was an error."""
+    row = {
+        "text": "The ___ sleeps.",
+        "word": "cat",
+        "good": "A cat.",
+        "bad": "A cats.",
+        "half": "a\ud83d",
+        "k\udfff": 1,
+    }
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+    output = tmp_path / f"o{ending if command != 'render' else '.html'}"
+    options = {
+        "words": [output, "--no-log-frequency"],
+        "pairs": ["--items", output],
+        "ppl": ["--windows", "2", "--output", output],
+        "slots": [output, "--candidates", "cat,dog"],
+        "render": [output],
+    }[command]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(command, tmp_path / "a.jsonl", *options, *model)
+    if command == "render":
+        assert "\\ud83d" in output.read_text("utf8")
+    elif ending == ".parquet":
+        assert pq.read_table(output).to_pylist()[0]["half"] == "a\\ud83d"
+    else:
+        assert "a\\ud83d" in output.read_text("utf8") and "k\\udfff" in output.read_text("utf8")

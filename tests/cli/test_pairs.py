@@ -113,9 +113,15 @@ def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
         str(folder),
         0,
     )
-    for option in (("--model", folder), ("--revision", "v2"), ("--causal",), ("--component", "pll")):
+    for option in (
+        ("--model", folder),
+        ("--revision", "v2"),
+        ("--causal",),
+        ("--leading-space", "previous"),
+        ("--component", "pll"),
+    ):
         message = run("pairs", blimp, "--scorer", folder, *option, fails=True).unwrapped_stderr
-        assert "--scorer takes the place of --model, --revision, --component and --causal" in message
+        assert "--scorer takes the place of --model, --revision, --component, --causal and --leading-space" in message
 
 
 def test_options_are_for_all_scorers_that_do_not_say_otherwise(blimp, tmp_path, model_folder):

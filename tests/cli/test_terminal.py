@@ -126,3 +126,74 @@ def test_a_picture_stays_until_the_new_one_is_complete(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert file.read_bytes() == before and [path.name for path in file.parent.iterdir()] == ["a.png"]
+
+
+def test_each_command_that_scores_can_be_quiet():
+    names = {name for name, command in LazyCommands().items() if "quiet" in {one.name for one in command.params}}
+    assert names == {*LazyCommands()} - {"explore", "lm-eval"}
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in SENTENCES))
+    (tmp_path / "w.csv").write_text("word\nThe\ncats\n")
+    (tmp_path / "p.csv").write_text("good,bad\nThe cats sleep.,The cats sleeps.\n")
+    (tmp_path / "c.jsonl").write_text('{"context": "The", "options": ["cat.", "cats."], "label": 0}\n')
+    (tmp_path / "n.jsonl").write_text(
+        '{"hypotheses": [{"text": "a cat", "score": -1}, {"text": "a dog", "score": -2}]}\n'
+    )
+    (tmp_path / "s.csv").write_text("text\nThe ___ sleeps.\n")
+    (tmp_path / "a.csv").write_text("sentence,label\nThe cats sleep.,1\nThe cats sleeps.,0\n")
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "score t.txt out.csv",
+        "score t.txt -",
+        "words w.csv out.csv --no-log-frequency",
+        "render t.txt out.html",
+        "slots s.csv out.csv --candidates cat,dog",
+        "pairs p.csv --output out.json",
+        "choices c.jsonl --output out.json",
+        "suite a.csv --reader acceptability --output out.json",
+        "ppl t.txt --output out.json",
+        "rescore n.jsonl --weight 1 --output out.jsonl",
+        "agree MODEL MODEL t.txt --output out.json",
+        "margins MODEL t.txt --margins 1 --output out.json",
+        "unigrams t.txt out.json",
+        "show t --model MODEL",
+    ],
+)
+def test_quiet_leaves_standard_error_empty(inputs, model_folder, monkeypatch, given):
+    """Unless there is an error; and what goes to standard output stays."""
+    monkeypatch.setattr("spacy_pll.cli.terminal.hint_if_busy", lambda *arguments: "busy")
+    model = str(model_folder("bert"))
+    words = [str(inputs / word) if "." in word and word != "-" else word for word in given.split()]
+    words = [model if word == "MODEL" else word for word in words]
+    words += [] if model in words else ["--model", model]
+    loud = run(*words)
+    quiet = run(*words, "--quiet", *["--force"] * ("out" in given))
+    assert "busy" in loud.stderr and quiet.stderr == ""
+    assert quiet.stdout.count("\n") == loud.stdout.count("\n")
+    if "out" in given and "unigrams" not in given:  # what is there is not replaced without being told
+        assert "exists" in run(*words, "--quiet", fails=True).stderr
+    assert "busy" in run(*words, *["--force"] * ("out" in given)).stderr  # nothing of it is left
+
+
+def test_quiet_shows_warnings_and_what_to_type_after_a_stop(inputs, model_folder, monkeypatch):
+    (inputs / "n.csv").write_text("text\nThe cats sleep.\nNA\n")
+    how = ("score", inputs / "n.csv", inputs / "out.csv", "--quiet", "--model", model_folder("bert"))
+    with pytest.warns(UserWarning, match="1 of 2 texts are missing"):
+        assert run(*how).stderr == ""
+    assert run(*how, "--resume").stderr == ""  # it was complete
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr("spacy_pll.corpus.scored_texts.score_outcomes", stop)
+    stopped = run(*how, "--force", code=130).unwrapped_stderr
+    assert "Stopped by Ctrl-C." in stopped and stopped.endswith("--resume")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
-from spacy_pll.corpus.decoding import writable
+from spacy_pll.corpus.columns import check_fields
+from spacy_pll.corpus.decoding import writable, writable_fields
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records
 from spacy_pll.errors import InputError
@@ -49,7 +50,61 @@ def test_a_carriage_return_within_a_row_is_named(tmp_path):
 def test_what_is_written_of_a_lone_surrogate():
     for value in ("ä", 3, None, ["ä"], {"a": 1.5}):
         assert writable(value) is value
-    assert writable("a\udcff") == "a\\udcff" and writable(["\ud800"]) == '["\\ud800"]'
+    assert writable("a\udcff") == "a\\udcff" and writable(["\ud800", 1]) == ["\\ud800", 1]
+    assert writable({"a\udcff": {"b": ["\ud800"]}}) == {"a\\udcff": {"b": ["\\ud800"]}}
+    both = {"a\ud800": 1, "a\\ud800": 2}  # which would have one name
+    assert json.loads(writable(both)) == both and writable_fields(both) is both
+    assert writable_fields({"a\ud800": "\udfff", "n": 1}) == {"a\\ud800": "\\udfff", "n": 1}
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+    assert writable(deep) is deep  # which cannot be written either
+
+
+# Texts in which half a character may stand, anywhere in what JSON has.
+halves = st.text(st.sampled_from("ab \ud83d\udcff\\"), max_size=5)
+values = st.recursive(
+    st.none() | st.integers() | halves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(halves, inner, max_size=3),
+    max_leaves=6,
+)
+rows = st.fixed_dictionaries(
+    {"text": halves, "meta": st.fixed_dictionaries({"text": halves, "n": values}), "o": values}
+)
+
+
+@given(st.lists(rows, min_size=1, max_size=5), st.sampled_from(["text", "meta.text"]), st.sampled_from(["o", None]))
+def test_half_a_character_in_any_field_is_skipped_on_request(tmp_path_factory, objects, column, context):
+    """A text beside it is read, but where it stands in the context of the text; and all can be written."""
+    path = tmp_path_factory.mktemp("halves") / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in objects))
+    records = [*Input(str(path), column, context_column=context).records(Vocab(), skip_errors=True)]
+    for row, record in zip(objects, records, strict=True):
+        text = row["text"] if column == "text" else row["meta"]["text"]
+        beside = row["o"] if context else None
+        is_bad = not is_valid([text, beside]) or beside is not None and not isinstance(beside, str)
+        assert bool(record.problem) == is_bad
+        assert record.text == text or is_bad
+        check_fields(record.fields, record.location)
+        assert record.fields["meta"]["n"] == row["meta"]["n"] or not is_valid(row["meta"]["n"])
+        assert record.fields["o"] == row["o"] or not is_valid(row["o"])
+
+
+def is_valid(value):
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("header", [b"text,n\xff", b"n\xff,text"])
+def test_a_header_with_a_byte_that_is_not_valid(tmp_path, header):
+    (tmp_path / "a.csv").write_bytes(header + b"\na,b\n")
+    names: list[str] = []
+    found = {"found": lambda _, columns: names.extend(columns)}
+    [record] = Input(str(tmp_path / "a.csv")).records(Vocab(), skip_errors=True, **found)
+    assert "n\\udcff" in names and [*record.fields] == ["n\\udcff"] and not record.problem
 
 
 @pytest.mark.parametrize(("name", "rest"), [("a.txt", "line 2"), ("a.csv", "line 3"), ("a.jsonl", "line 2")])

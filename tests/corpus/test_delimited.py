@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 import warnings
 
 import pytest
@@ -105,7 +106,11 @@ def test_what_fits_both_is_said(tmp_path):
         ("a.csv", 'text,n\n  "Go.",1\n', "line 2: white space stands before a quotation mark"),
         ("a.csv", "n,text\n1,Go.\nn,text\n2,Stay.\n", "line 3: these are the names of the columns again, as where"),
         ("a.tsv", "n\ttext\n1\tGo.\n\ufeffn\ttext\n", "line 3: these are the names of the columns again"),
-        ("a.tsv", '"text"\t"n"\n"Go\\" now"\t"1"\n', "line 2: a cell begins with a quotation mark"),  # as R writes it
+        (
+            "a.tsv",
+            '"text"\t"n"\n"Go\\" now"\t"1"\n',
+            "line 2: a backslash stands before a quotation mark in a cell",
+        ),  # as R
         ("a.tsv", 'text\tn\n"Go", she said.\t1\nHe left.\n', "line 2: .* Nor can it .* line 3: the row has 1 fields"),
     ],
 )
@@ -296,3 +301,83 @@ def test_the_delimiter_is_told_from_the_header(tmp_path, mark):
     # A table of one column has no delimiter, and with two candidates the usual one stays.
     assert rows_in(tmp_path / "a.csv", f"text\nSie{mark} er\n") == [[f"Sie{mark} er"]]
     assert rows_in(tmp_path / "a.csv", f"text,n{mark}m\nSie,{mark}\n") == [["Sie", mark]]
+
+
+plain = st.text(st.sampled_from("ab ä,;.'"), max_size=6)
+HOW_QUOTED = {0: "{}", 1: '"{}"', 2: '""{}""'}
+
+
+@given(
+    st.lists(st.lists(st.tuples(plain, st.integers(0, 2)), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.sampled_from([(".csv", ",", None), (".csv", ";", None), (".csv", ",", "csv"), (".tsv", "\t", "csv")]),
+)
+def test_cells_with_two_quotation_marks_at_each_end_are_read_as_with_one(tmp_path_factory, rows, form):
+    """A cell that begins with the delimiter is empty in this form, and what follows it another cell."""
+    ending, mark, quoting = form
+    content, expected = mark.join(["one", "two", "three"]) + "\n", [[cell for cell, _ in row] for row in rows]
+    for row in rows:
+        times = [1 if cell[:1] in ("", mark) else max(n, int(mark in cell)) for cell, n in row]
+        content += mark.join(HOW_QUOTED[n].format(cell) for (cell, _), n in zip(row, times)) + "\n"
+    while expected and not any(expected[-1]):  # empty rows at the end are not read
+        expected.pop()
+    assert rows_in(tmp_path_factory.mktemp("tables") / f"a{ending}", content, quoting=quoting) == expected
+
+
+def test_where_two_quotation_marks_at_each_end_are_not_meant(tmp_path):
+    """A row that would not fit the header is refused as before, and what is no quoting stays text."""
+    for row in ('""Go, go."",1,2', '""Go."" she said,1', '""Go.""x,1', '""Go"",""', '"" Go,1'):
+        if row == '""Go"",""':
+            assert rows_in(tmp_path / "a.csv", f"text,n\n{row}\n") == [["Go", ""]]
+            continue
+        with pytest.raises(InputError, match="line 2: a cell begins with a quotation mark"):
+            rows_in(tmp_path / "a.csv", f"text,n\n{row}\n")
+    assert rows_in(tmp_path / "a.csv", 'text,n\n""Go."",1\n', quoting="none") == [['""Go.""', "1"]]
+    assert rows_in(tmp_path / "a.csv", '""Go, go."",1\n', header=["text", "n"]) == [["Go, go.", "1"]]
+    assert rows_in(tmp_path / "a.tsv", 'text\tn\n""Go.""\t1\n') == [['""Go.""', "1"]]  # as texts without quoting
+    assert rows_in(tmp_path / "a.csv", 'text,n\n"""Go, go.""",1\n') == [['"Go, go."', "1"]]
+
+
+@pytest.mark.parametrize("rows", ['"\\"Where",1', '"you?\\"",1\n"b",2', '"a \\"b\\", c",1', '"x\\"","y"\n"z","w"'])
+@pytest.mark.parametrize("form", [(".csv", ","), (".csv", ";"), (".tsv", "\t"), (".csv", " ")])
+def test_quotation_marks_behind_a_backslash_are_named(tmp_path, rows, form):
+    """R's write.table writes them so by default. Its error names no setting, since none helps."""
+    ending, mark = form
+    content = f'"text"{mark}"n"\n' + re.sub(r'(?<="),(?=["\d])', lambda _: mark, rows)
+    with pytest.raises(InputError, match='a backslash stands before a quotation mark.*qmethod = "double"') as raised:
+        rows_in(tmp_path / f"a{ending}", content + "\n")
+    assert raised.value.settings == {}
+
+
+PCIBEX = """# Results on Sunday, 05 November 2023 10:00:00 GMT
+# USER AGENT: Mozilla/5.0 (X11; Linux x86_64), like Gecko
+# Design number was non-random = 4
+# Columns below this comment are as follows:
+# 1. Results reception time.
+# 2. sentence
+1699178400,The cats sleep.
+# 3. Value.
+1699178401,The cats sleeps.,x
+"""
+
+
+@pytest.mark.parametrize("column", ["sentence", None])
+@pytest.mark.parametrize("header", [None, ["time", "sentence"]])
+def test_lines_of_comments_are_named(tmp_path, column, header):
+    path = tmp_path / "a.csv"
+
+    def read(**how):
+        return [*(read_records(str(path), column, **how) if column else read_rows(path, **how))]
+
+    path.write_text(PCIBEX)
+    with pytest.raises(InputError, match="as in the results of PCIbex, remove them all .* `header`"):
+        read(header=header)
+    path.write_text("time,sentence\n1,The cats sleep.\n# 2. Value.\n")  # as before each participant
+    with pytest.raises(InputError, match="line 3: the row has 1 fields.* PCIbex"):
+        read()
+    # What begins with # and can be read is no comment.
+    path.write_text("#,sentence\n#1,#blessed\n")
+    assert len(read()) == 1
+    path.write_text("sentence,n\n#blessed, and so on,1\n")
+    with pytest.raises(InputError, match="the row has 3 fields") as raised:
+        read()
+    assert "PCIbex" not in str(raised.value)

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spacy.vocab import Vocab
 
 from spacy_pll.corpus import parquet
 from spacy_pll.corpus.formats import write_table
+from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.parquet import (
     arrow_type,
     common_type,
@@ -133,6 +135,35 @@ def test_what_cannot_be_read_is_named_with_its_row(tmp_path, content, message):
         write(path, content)
     with pytest.raises(InputError, match=message):
         list(read_records(str(path)))
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_what_is_not_valid_utf_8_is_skipped_on_request(tmp_path, typed):
+    how, path = {"typed": typed, "skip_errors": True}, tmp_path / "a.parquet"
+    write(path, {"text": SURROGATE, "n": [1, 2]})
+    good, bad = Input(str(path)).records(Vocab(), **how)
+    assert good.text == "x" and not good.problem and bad.problem.startswith("'text' has a lone surrogate")
+    nested = pa.StructArray.from_arrays([SURROGATE, pa.array(["", None])], ["a", "b"])
+    write(path, {"text": ["x", "y"], "s": SURROGATE} if typed else {"text": ["x", "y"], "s": SURROGATE, "m": nested})
+    records = [*Input(str(path)).records(Vocab(), **how)]
+    assert [one.text for one in records if not one.problem] == ["x", "y"]
+    bad = "\\udced\\udca0\\udc80y"
+    if typed:
+        assert [one.fields["s"].as_py() for one in records] == ["x", bad]
+        with pytest.raises(InputError, match="a.parquet, row 2: 's' is not valid UTF-8"):
+            list(Input(str(path)).records(Vocab(), typed=True))
+        write(path, {"text": ["x", "y"], "s": SURROGATE, "m": nested})
+        with pytest.raises(InputError, match="a.parquet, row 2: 'm' is not valid UTF-8"):
+            list(Input(str(path)).records(Vocab(), **how))
+        return
+    assert [one.fields for one in records] == [
+        {"s": "x", "m": {"a": "x", "b": ""}},
+        {"s": bad, "m": {"a": bad, "b": None}},
+    ]
+    good, bad = Input(str(path), "m.a").records(Vocab(), **how)
+    assert good.text == "x" and not good.problem and "has a lone surrogate" in bad.problem
+    good, bad = Input(str(path), context_column="s").records(Vocab(), **how)
+    assert not good.problem and bad.problem and "s" in bad.problem
 
 
 def test_a_file_that_is_cut_off_or_altered_is_damaged(tmp_path):

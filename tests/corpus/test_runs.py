@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
@@ -15,12 +16,15 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.columns import InputColumns
+from spacy_pll.corpus.distribution import Outcomes
 from spacy_pll.corpus.formats import write_table
-from spacy_pll.corpus.inputs import Input, checked_records, read_all
+from spacy_pll.corpus.inputs import Input, checked_records, read_all, with_faults
+from spacy_pll.corpus.records import Record
 from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
 from spacy_pll.pipelines import PACKAGES, PipelineSettings, describe_model
+from spacy_pll.span_getters import TEXT_SPAN
 from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
@@ -354,3 +358,64 @@ def test_a_context_that_is_missing_is_none_and_white_space_is_one(tmp_path):
         assert [record.text for record in read] == [row["text"] for row in rows]
         wanted = expected if ending == ".csv" else [*expected[:4], "NA", " NA ", "", ""]
         assert [record.sides[0] for record in read] == wanted
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("skip_errors", [False, True])
+@pytest.mark.parametrize("sides", [None, ("", ""), ("A dog. ", "")])
+def test_a_stream_waits_for_no_more_texts_than_a_batch_has(make_nlp, batch_size, skip_errors, sides):
+    taken = []
+
+    def records():
+        for number in range(30):
+            taken.append(number)
+            yield Record(f"line {number}", "The cats sleep.", {}, sides)
+
+    nlp = make_nlp("bert", targets=TEXT_SPAN) if sides else make_nlp("bert")
+    scoring = Scoring(batch_size=batch_size, skip_errors=skip_errors)
+    with closing(scoring.score(nlp, records())) as scored:
+        next(scored)
+    assert len(taken) == batch_size
+    taken.clear()
+    first = next(with_faults(nlp, records(), True, batch_size))
+    assert first[1] is None and len(taken) == (batch_size if sides and any(sides) else 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*texts could not be scored")
+def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+    score = Scoring.score
+
+    def stops(*args):
+        yield from islice(score(*args), 2)
+        raise Stopped
+
+    for first in ("It ran.", None):
+        (tmp_path / "in.jsonl").write_text(json.dumps({"text": first}) + '\n{"text": 3}\n' * 2)
+        run = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings, 1, skip_errors=True))
+        with monkeypatch.context() as patch:
+            patch.setattr(Scoring, "score", stops)
+            with pytest.raises(Stopped):
+                score_to_file(run, str(tmp_path / "out.jsonl"), force=True)
+        outcomes = Outcomes()
+        _, earlier, _ = score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, outcomes=outcomes)
+        assert earlier and outcomes.are_errors == (first is None)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".spacy"])
+@pytest.mark.parametrize("new", ['{"text": "A.", "b": 1}', '{"text": "A.", "a": 1, "b": 2}', '{"text": "B."}', ""])
+def test_an_input_that_changes_is_named(settings, tmp_path, monkeypatch, ending, new):
+    path, read = tmp_path / "in.jsonl", runs.read_all
+    path.write_text('{"text": "A.", "a": 1}\n')
+
+    def changes(records, ends=()):
+        found = read(records, ends)
+        path.write_text(new and new + "\n")
+        return found
+
+    monkeypatch.setattr(runs, "read_all", changes)
+    with pytest.raises(
+        InputError, match="The input .*in.jsonl' has changed while it was scored: .*`force=True`"
+    ) as error:
+        score_to_file(Run(Input(str(path)), Scoring(settings)), str(tmp_path / f"out{ending}"))
+    assert ("has a column 'b', which was not there at first" in str(error.value)) == ('"b"' in new)

@@ -9,10 +9,12 @@ import torch
 import transformers as hf
 
 from spacy_pll.component import get_scorer
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model.architectures import CausalLM
 from spacy_pll.pipelines import PipelineSettings, make_pipeline, parse_settings
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
+from ..cli.conftest import run
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
 from ..models.test_minicons import sentences
 from ..reference import window_of
@@ -352,3 +354,30 @@ def test_what_was_expected(causal_folder, leading_space):
         assert record["entropy"][i] == pytest.approx(-(expected.exp() * expected).sum().item(), abs=1e-5)
         found = [log_prob for _, log_prob, _ in record["alternatives"][i]]
         np.testing.assert_allclose(found, expected.topk(3).values, atol=1e-5)
+
+
+def test_the_leading_space_as_a_setting(causal_folder, model_folder, tmp_path):
+    """In each way to give settings; and where there is no such space, or it is set already, it is refused."""
+    folder = str(causal_folder("gpt2"))
+    text = "The traveler lost it."
+    for given in ("word", "previous"):
+        expected = scores(make_nlp(folder, given)(text))
+        ways = [
+            make_pipeline(folder, leading_space=given),
+            make_pipeline(parse_settings(f"{folder},leading_space={given}")),
+            make_pipeline(PipelineSettings(folder, leading_space=given)),
+        ]
+        for nlp in ways:
+            assert scores(nlp(text)) == pytest.approx(expected, abs=1e-5)
+        shown = run("show", text, "--model", folder, "--leading-space", given, "--metrics", "causal").stdout
+        assert f"{sum(expected):.2f}" in shown
+    words, previous = (scores(make_nlp(folder, given)(text)) for given in ("word", "previous"))
+    assert words != pytest.approx(previous, abs=1e-3)
+    make_nlp(folder).to_disk(tmp_path / "saved")
+    masked = str(model_folder("bert"))
+    for model in (masked, None, str(tmp_path / "saved"), make_nlp(folder)):
+        with pytest.raises(PLLError, match="`leading_space`"):
+            make_pipeline(model, leading_space="previous")
+    error = run("show", text, "--model", masked, "--leading-space", "previous", fails=True).unwrapped_stderr
+    assert "--leading-space is for left-to-right models, not " in error
+    assert "is not one of word, previous" in run("show", text, "--leading-space", "x", code=2).unwrapped_stderr

@@ -264,7 +264,7 @@ def test_both_rows_are_in_one_pass(folder, monkeypatch):
     )
     choices(guided, [Choice([Option(text, "The traveler lost") for text in ("the tree.", "the souvenir.")])])
     assert len(rows) == 1
-    with pytest.raises(PLLError, match="With `cfg`, a mask cannot share a pass.* Leave out one of them"):
+    with pytest.raises(PLLError, match="With `cfg`, .*`mask_margin` is not possible.* Leave out one of them"):
         make_pipeline({**block, "cfg": 0.5}, mask_margin=1)(TEXT)
     with pytest.raises(ValueError, match="`cfg` must be a weight of 0 or more, .* It is -1"):
         make_pipeline({**block, "cfg": -1})

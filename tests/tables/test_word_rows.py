@@ -116,6 +116,57 @@ def test_data_frames(nlp):
     assert list(table.columns) == ["word", "rt"]
 
 
+class Frame:
+    """What `score_words` needs of polars, which need not be installed: its rows, and columns beside them."""
+
+    def __init__(self, data, schema_overrides=None):
+        self.data, self.types = {name: [*values] for name, values in data.items()}, schema_overrides or {}
+
+    @property
+    def columns(self):
+        return [*self.data]
+
+    def to_dict(self):  # which in polars has no argument as that of pandas
+        return self.data
+
+    def to_dicts(self):
+        return [dict(zip(self.data, row)) for row in zip(*self.data.values())]
+
+    def hstack(self, other):
+        return Frame({**self.data, **other.data}, {**self.types, **other.types})
+
+
+def of_polars(data):
+    return pytest.importorskip("polars").DataFrame(data)
+
+
+@pytest.mark.filterwarnings("ignore:Rows 1 and 5 are read as neighbours")
+@pytest.mark.parametrize("make", [Frame, of_polars])
+def test_data_frames_of_polars(nlp, make):
+    """In their order, and None where pandas has NaN."""
+    data = {"word": ["The", None, "cats", "", "3"], "rt": [1.5, None, 3, 4, math.nan], "item": [*"aabba"]}
+    table, as_rows = make(data), [dict(zip(data, row)) for row in zip(*data.values())]
+    with pytest.warns(UserWarning, match="2 of 5 rows"):
+        found = score_words(table, nlp, by="item", lags=1)
+    with pytest.warns(UserWarning, match="2 of 5 rows"):
+        rows = score_words(as_rows, nlp, by="item", lags=1)
+    assert type(found) is type(table) and list(found.columns) == [*rows[0]] and list(table.columns) == [*data]
+    for one, other in zip(found.to_dicts(), rows, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in other.items():
+            number = pytest.approx(value, abs=1e-4, nan_ok=True) if isinstance(value, float) else value
+            assert one[name] == number
+    if make is Frame:
+        assert found.types["pll_pieces"] is int and found.types["surprisal"] is float
+
+
+def test_a_data_frame_of_polars_without_a_word_has_columns_with_types(nlp):
+    table = of_polars({"word": ["", None]})
+    with pytest.warns(UserWarning, match="2 of 2 rows"):
+        found = score_words(table, nlp)
+    assert str(found["pll_pieces"].dtype) == "Int64" and str(found["surprisal"].dtype) == "Float64"
+
+
 @pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), pd.NA, Missing("NA")])
 @pytest.mark.filterwarnings("ignore:.*have no word")
 def test_a_text_that_is_not_named_is_an_error_with_its_row(nlp, empty):
