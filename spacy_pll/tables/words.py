@@ -179,13 +179,19 @@ def _sentences(tokens: Doc | Span, words: list[Span], has_sents: bool) -> tuple[
 def log_frequencies(lang: str) -> Callable[[str], float | None]:
     """From a word to the natural logarithm of its share of all words of a language; None if it is not known.
 
-    RAISES (ImportError): wordfreq is not installed.
+    RAISES (ImportError): wordfreq is not installed, or what it needs for the language.
     RAISES (ValueError): It does not know the language.
     """
     with extra("reading", "`log_frequency` needs the package wordfreq", ". Or give `log_frequency=False`."):
         import wordfreq
     try:
         wordfreq.word_frequency("a", lang)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"`log_frequency` needs the package {error.name}, with which wordfreq divides text of the language "
+            f"{lang!r}. "
+            'Install it with: pip install "wordfreq[cjk]". Or give `log_frequency=False`.'
+        ) from None
     except LookupError:
         raise PLLError(
             f"The package wordfreq has no word frequencies for the language {lang!r}.",

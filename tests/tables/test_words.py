@@ -153,6 +153,24 @@ def test_frequencies_of_another_language_are_noticed(make_nlp):
         assert len(told) == says and all("of the first 50 words are not in the list of English" in one for one in told)
 
 
+@pytest.mark.parametrize(("lang", "package"), [("zh", "jieba"), ("ja", "MeCab"), ("ko", "MeCab"), ("ja", "ipadic")])
+def test_what_wordfreq_needs_for_a_language(monkeypatch, lang, package):
+    """As it is if the package is not installed, whatever else is."""
+    wordfreq = pytest.importorskip("wordfreq")
+
+    def missing(*_):
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+    monkeypatch.setattr(wordfreq, "word_frequency", missing)
+    message = (
+        f"package {package}, with which wordfreq divides .* '{lang}'. Install .*: pip install \"wordfreq\\[cjk\\]\""
+    )
+    with pytest.raises(ImportError, match=message):
+        WordTable(log_frequency=True).known(lang)
+    with pytest.warns(UserWarning, match=f"The table of words has no log frequencies. .* {message}"):
+        assert WordTable().known(lang).log_frequency is False
+
+
 @pytest.mark.parametrize(("installed", "lang"), [(True, "en"), (True, "xx"), (False, "en")])
 def test_log_frequencies_that_nobody_asked_for_are_left_out_if_there_are_none(make_nlp, monkeypatch, installed, lang):
     if installed:
