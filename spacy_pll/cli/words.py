@@ -11,9 +11,8 @@ from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
 from ..evaluation.word_means import WordGroups
 from ..files import file_digest
-from ..metrics import get_metric, shows_what_follows
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
-from ..tables.word_rows import score_words, surprisal_in, surprisal_with_unit, texts_of_rows
+from ..tables.word_rows import is_after_words_before, score_words, surprisal_in, surprisal_with_unit, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
 from .options import described, file_options, options_from, pipeline_options, work_options
@@ -90,7 +89,7 @@ def words_cli(
 
 def _about_surprisal(metric: str) -> str:
     """Of which metric the surprisal is, if none was given, and whether it is what research on reading means."""
-    if not shows_what_follows(get_metric(metric)):
+    if is_after_words_before(metric):
         return f"The surprisal of a word is under {metric}: after the words before it."
     return (
         f"The surprisal of a word is under {metric}: the model also sees the words after it. In research on reading, "

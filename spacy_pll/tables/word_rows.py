@@ -17,6 +17,7 @@ from spacy.tokens import Doc
 from ..cells import Missing, is_missing, label_of, whole_number
 from ..component import get_scorer
 from ..errors import InputError, PLLError, no_column
+from ..metrics import get_metric, shows_what_follows
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
@@ -162,6 +163,13 @@ def surprisal_with_unit(base: float | None, metric: str) -> str:
     """The same for people, with the metric and the unit."""
     unit = "nats" if base is None else "bits" if base == 2 else f"base {base:g}"
     return f"{surprisal_in(base)} ({metric}, {unit})"
+
+
+def is_after_words_before(metric: str) -> bool:
+    """Whether the surprisal of a word under a metric depends on the words before it alone, as research on reading has
+    it.
+    """
+    return not shows_what_follows(get_metric(metric))
 
 
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:

@@ -189,8 +189,7 @@ def log_frequencies(lang: str) -> Callable[[str], float | None]:
     except ModuleNotFoundError as error:
         raise ImportError(
             f"`log_frequency` needs the package {error.name}, with which wordfreq divides text of the language "
-            f"{lang!r}. "
-            'Install it with: pip install "wordfreq[cjk]". Or give `log_frequency=False`.'
+            f'{lang!r}. Install it with: pip install "wordfreq[cjk]". Or give `log_frequency=False`.'
         ) from None
     except LookupError:
         raise PLLError(
