@@ -51,8 +51,8 @@ def main() -> None:
 
     def plan(docs: Iterable[Doc]) -> None:
         for batch in batches_of(docs, predictor.ends_of_batches(1024)):
-            for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
-                list(one.passes(loaded.limits(one)).batches)
+            for batches, _ in predictor.plans(predictor.tokenize(batch).contexts, loaded):
+                list(batches)
 
     for name, places in (
         ("without a context", [(f"{before} {text}", "", "") for before, text in pairs]),

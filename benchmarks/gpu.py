@@ -121,8 +121,8 @@ def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
 
     def plan() -> None:
         for batch in batches_of(map(nlp.make_doc, texts), predictor.ends_of_batches(nlp.batch_size)):
-            for one in predictor.plans(predictor.tokenize(batch).contexts, loaded):
-                list(one.passes(loaded.limits(one)).batches)
+            for batches, _ in predictor.plans(predictor.tokenize(batch).contexts, loaded):
+                list(batches)
 
     return seconds(plan)
 

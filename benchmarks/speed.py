@@ -43,7 +43,7 @@ from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 
 MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
@@ -64,8 +64,8 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     for doc in map(nlp.make_doc, texts):
         contexts += read_spans([doc[:]], loaded.tokenizer, "tokenizer", loaded.max_length)
     passes = []
-    for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], loaded.mask_id):
-        for batch in plan.passes(loaded.rows).batches:
+    for batches, _ in plan_passes(Contexts.of(contexts), [get_metric("word_l2r")], loaded.mask_id, loaded.rows):
+        for batch in batches:
             ids = torch.from_numpy(batch.ids).to(forward.device).long()
             passes.append([ids, *forward.upload(batch.lengths, batch.row, batch.position, batch.target)])
 

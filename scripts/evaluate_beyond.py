@@ -32,11 +32,11 @@ from spacy_pll.evaluation.accuracies import outcomes_of
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.items import Pair, sample_items
 from spacy_pll.evaluation.pair_readers import read_pairs
-from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, in_each_word, pll_metrics, some_orders
+from spacy_pll.language_model.protocol import Loaded
+from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, get_metric, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
-from spacy_pll.scoring.passes import RowPlan
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
@@ -92,10 +92,10 @@ def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     return docs, time.process_time() - began, scorer.predictor.counts.ids
 
 
-def planned_pieces(contexts: Contexts, metric: str, mask_id: int, spacing: int | None) -> int:
+def planned_pieces(contexts: Contexts, metric: str, loaded: Loaded, spacing: int | None) -> int:
     """The number of pieces in all forward passes that a metric needs."""
-    plans = make_plans(contexts, [pll_metrics.get(metric)], mask_id, spacing)
-    return sum(plan.n_ids for plan in plans if isinstance(plan, RowPlan))  # without margins, all of them
+    plans = plan_passes(contexts, [get_metric(metric)], loaded.mask_id, loaded.rows, mask_spacing=spacing)
+    return sum(batch.n_ids for batches, _ in plans for batch in batches)
 
 
 def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
@@ -109,12 +109,10 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
             [one for doc in docs for one in read_spans([doc[:]], loaded.tokenizer, "tokenizer", max_length)]
         )
         for metric in ("word_l2r", "word_any_order"):
-            exact = planned_pieces(contexts, metric, loaded.mask_id, None)
+            exact = planned_pieces(contexts, metric, loaded, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
             for spacing in SPACINGS:
-                row[f"mask_spacing {spacing}"] = (
-                    f"÷ {exact / planned_pieces(contexts, metric, loaded.mask_id, spacing):.1f}"
-                )
+                row[f"mask_spacing {spacing}"] = f"÷ {exact / planned_pieces(contexts, metric, loaded, spacing):.1f}"
             table.append(row)
     n_pieces = len(get_wordpieces([doc[:] for doc in docs], loaded.tokenizer, "tokenizer")) / len(docs)
     print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)

@@ -25,7 +25,7 @@ contexts per piece, as `word_any_order` does.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, wraps
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoints, entry_points
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ import catalogue
 import numpy as np
 from spacy.util import registry
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, lazy
 from .errors import PLLError
 
 if not hasattr(registry, "pll_metrics"):
@@ -62,34 +62,13 @@ class MaskRows(NamedTuple):
     removed: BoolArray | None = None  # bool, shape (rows, pieces): what the row does not have at all. None: nothing
 
 
-Metric = Callable[[IntArray], MaskRows]
+Masking = Callable[[IntArray], MaskRows]
 
 
-def cached(maxsize: int) -> Callable[[Callable[..., Any]], Any]:
-    """As `lru_cache`, for functions of metrics. A metric may be an object that is compared by value, and has no hash:
-    what is found of it is not kept.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        kept = lru_cache(maxsize)(function)
-
-        @wraps(function)
-        def call(*args: Any) -> Any:
-            try:
-                hash(args)
-            except TypeError:
-                return function(*args)
-            return kept(*args)
-
-        return call
-
-    return decorate
-
-
-def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Metric], Metric]:
+def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Masking], Masking]:
     """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`."""
 
-    def register(function: Metric) -> Metric:
+    def register(function: Masking) -> Masking:
         vars(function).update(within_words=within_words, model_kind=model_kind)
         pll_metrics.register(name, func=function)
         return function
@@ -235,7 +214,7 @@ def some_orders(rank: IntArray) -> MaskRows:
 
 
 # Without those of other packages, which would have to be imported.
-BUILTINS: dict[str, Metric] = {name: item for name, item in list(vars().items()) if hasattr(item, "within_words")}
+BUILTINS: dict[str, Masking] = {name: item for name, item in list(vars().items()) if hasattr(item, "within_words")}
 BUILTIN_METRICS = list(BUILTINS)
 
 
@@ -251,9 +230,87 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
     return MaskRows(*(np.concatenate(column) for column in zip(*(part[:3] for part in parts))))
 
 
+# The words on which a metric is tried.
+_TRIED, _LENGTHS = np.arange(60) // 3, [1, 3, 2, 4, 1, 2]
+
+
+class Metric:
+    """What is masked while each piece is scored: a function, what it says of itself, and what is found by trying it."""
+
+    def __init__(self, function: Masking):
+        self.function = function
+        self.model_kind: str = getattr(function, "model_kind", "masked")
+        self.within_words: bool | None = getattr(function, "within_words", None)  # None: it does not say
+        self.in_the_mean: bool = getattr(function, "in_the_mean", False)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return str(getattr(self.function, "__name__", None) or repr(self.function))
+
+    def mask_rows(self, word: IntArray) -> MaskRows:
+        """Its mask rows for a context. RAISES (ValueError): They are none."""
+        rows = self.function(word)
+        check_mask_rows(rows, len(word), self)
+        return rows
+
+    @lazy
+    def n_added_masks(self) -> int:
+        """How many masks a row may have behind the last piece."""
+        return int(self.function(_TRIED).masked.shape[1]) - len(_TRIED)
+
+    @lazy
+    def masks(self) -> bool:
+        """Whether it masks anything."""
+        return bool(self.function(_TRIED).masked.any())
+
+    @lazy
+    def looks_at_words(self) -> bool:
+        """Whether it matters which pieces are one word."""
+        one, several = self.function(np.zeros(4, dtype=np.int64)), self.function(np.arange(4))
+        return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
+
+    @lazy
+    def shows_what_follows(self) -> bool:
+        """Whether the model sees any of the pieces that follow a piece while it is scored."""
+        if self.model_kind == "causal":
+            return False
+        if self.in_the_mean:  # a single draw may mask everything
+            return True
+        rows, n = self.mask_rows(_TRIED), len(_TRIED)
+        follows: BoolArray = np.arange(n) > rows.target[:, None]
+        hidden: BoolArray = rows.masked[:, :n]
+        if rows.removed is not None:
+            hidden = hidden | rows.removed
+        return not hidden[follows].all()
+
+    @lazy
+    def false_claim(self) -> str:
+        """What is wrong if it says that it masks within words: what it masks in a word must depend on the number of the
+        word's pieces alone, and hold the piece that is scored. "" if nothing is.
+        """
+        word = np.repeat(np.arange(len(_LENGTHS)), _LENGTHS)
+        rows = self.mask_rows(word)
+        alone = {length: self.function(np.zeros(length, dtype=np.int64)) for length in _LENGTHS}
+        is_fit = rows.removed is None and all(of_word.masked.shape[1:] == (k,) for k, of_word in alone.items())
+        if not is_fit or _asked(rows) != _asked(in_each_word(word, alone.__getitem__)):
+            return "what it masks depends on other words as well, or its rows have other lengths than their contexts"
+        if not rows.masked[np.arange(len(rows.target)), rows.target].all():
+            return "it has a row that does not mask the piece that it scores"
+        return ""
+
+    def check_claim(self) -> None:
+        """RAISES (ValueError): It says that it masks within words, and does not."""
+        if self.false_claim:
+            raise PLLError(
+                f"The metric {self.name!r} says that it masks within words, but {self.false_claim}. Set its attribute "
+                "`within_words` to False."
+            )
+
+
 def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
     """RAISES (ValueError): These are no mask rows for a context of n pieces. The message names the metric."""
-    name, (target, masked, weight, removed) = metric_name(metric), rows
+    name, (target, masked, weight, removed) = metric.name, rows
     n_rows, n_masked = (*np.shape(masked), 0, 0)[:2]
     columns = n if removed is None else max(n, n_masked)
     arrays = [np.asarray(array) for array in rows[: 3 if removed is None else 4]]
@@ -274,7 +331,7 @@ def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
         raise PLLError(f"The metric {name!r} has a row for piece {outside[0]} of a context of {n}. Count from 0.")
     total = np.bincount(target, weights=weight, minlength=n)
     wrong = np.flatnonzero(~(np.abs(total - 1) < 1e-6))  # NaN is wrong, too
-    if len(wrong) and not getattr(metric, "in_the_mean", False):
+    if len(wrong) and not metric.in_the_mean:
         piece = int(wrong[0])
         problem = f"weights that sum to {total[piece]:g}" if (target == piece).any() else "no row"
         raise PLLError(
@@ -283,106 +340,33 @@ def check_mask_rows(rows: MaskRows, n: int, metric: Metric) -> None:
         )
 
 
-def ask(metric: Metric, word: IntArray) -> MaskRows:
-    """The mask rows of a metric. RAISES (ValueError): They are none."""
-    rows = metric(word)
-    check_mask_rows(rows, len(word), metric)
-    return rows
-
-
-def metric_name(metric: Metric) -> str:
-    """What a metric is called in messages."""
-    return getattr(metric, "__name__", repr(metric))
-
-
-def model_kind(metric: Metric) -> str:
-    """The kind of language model that a metric needs."""
-    return str(getattr(metric, "model_kind", "masked"))
-
-
-def masks_within_words(metric: Metric) -> bool | None:
-    """Whether a metric declares that its rows mask within words (see above). None if it does not say."""
-    within_words: bool | None = getattr(metric, "within_words", None)
-    return within_words
-
-
-def check_within_words(metric_name: str, setting: str) -> None:
-    """RAISES (ValueError): The metric declares that its rows cannot share a forward pass, as a setting asks."""
-    if masks_within_words(get_metric(metric_name)) is False:
-        able = [name for name, metric in pll_metrics.get_all().items() if masks_within_words(metric)]
-        raise PLLError(
-            f"The metric {metric_name!r} does not mask within words, so with `{setting}` its forward passes cannot "
-            "be shared.",
-            f"Leave out `{setting}`, or set `metrics` to some of these: {', '.join(sorted(able))}.",
-        )
-
-
-_TRIED = np.arange(60) // 3  # the words on which a metric is tried
-
-
-@cached(maxsize=64)
-def check_claim(metric: Metric) -> None:
-    """Check a metric that says that it masks within words: what it masks in a word must depend on the number of the
-    word's pieces alone, and hold the piece that is scored. The metric is tried on words of several lengths.
-
-    RAISES (ValueError): It does not, so its attribute must be set to False.
-    """
-    lengths = [1, 3, 2, 4, 1, 2]
-    word = np.repeat(np.arange(len(lengths)), lengths)
-    rows = ask(metric, word)
-    alone = {length: metric(np.zeros(length, dtype=np.int64)) for length in lengths}
-    is_fit = rows.removed is None and all(of_word.masked.shape[1:] == (k,) for k, of_word in alone.items())
-    if not is_fit or _asked(rows) != _asked(in_each_word(word, alone.__getitem__)):
-        problem = "what it masks depends on other words as well, or its rows have other lengths than their contexts"
-    elif not rows.masked[np.arange(len(rows.target)), rows.target].all():
-        problem = "it has a row that does not mask the piece that it scores"
-    else:
-        return
-    raise PLLError(
-        f"The metric {metric_name(metric)!r} says that it masks within words, but {problem}. Set its attribute "
-        "`within_words` to False."
-    )
-
-
 def _asked(rows: MaskRows) -> list[tuple[int, tuple[int, ...], float]]:
     """What each row scores and masks, and its weight, in an order of its own."""
     masked = [tuple(np.flatnonzero(row).tolist()) for row in rows.masked]
     return sorted(zip(rows.target.tolist(), masked, np.round(rows.weight, 9).tolist()))
 
 
-def n_added_masks(metric: Metric) -> int:
-    """How many masks a row may have behind the last piece. The metric is tried on words."""
-    return int(metric(_TRIED).masked.shape[1]) - len(_TRIED)
+def check_within_words(name: str, setting: str) -> None:
+    """RAISES (ValueError): The metric declares that its rows cannot share a forward pass, as a setting asks."""
+    if get_metric(name).within_words is False:
+        raise PLLError(
+            f"The metric {name!r} does not mask within words, so with `{setting}` its forward passes cannot be shared.",
+            f"Leave out `{setting}`, or set `metrics` to some of these: {names_of(within_words=True)}.",
+        )
 
 
-def masks(metric: Metric) -> bool:
-    """Whether it masks anything. The metric is tried on words."""
-    return bool(metric(_TRIED).masked.any())
+def names_of(**attributes: Any) -> str:
+    """The names of all metrics with some attributes, for messages."""
+    every = {name: Metric(function) for name, function in pll_metrics.get_all().items()}
+    return ", ".join(sorted(name for name, one in every.items() if attributes.items() <= vars(one).items()))
 
 
-def looks_at_words(metric: Metric) -> bool:
-    """Whether it matters to a metric which pieces are one word. The metric is tried."""
-    one, several = metric(np.zeros(4, dtype=np.int64)), metric(np.arange(4))
-    return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
-
-
-@cached(maxsize=64)
-def shows_what_follows(metric: Metric) -> bool:
-    """Whether the model sees any of the pieces that follow a piece while it is scored. The metric is tried on words."""
-    if model_kind(metric) == "causal":
-        return False
-    if getattr(metric, "in_the_mean", False):  # a single draw may mask everything
-        return True
-    rows, n = ask(metric, _TRIED), len(_TRIED)
-    follows: BoolArray = np.arange(n) > rows.target[:, None]
-    hidden: BoolArray = rows.masked[:, :n]
-    if rows.removed is not None:
-        hidden = hidden | rows.removed
-    return not hidden[follows].all()
+# By the function, and by what it says of itself, which may be corrected.
+_known: dict[tuple[Any, ...], Metric] = {}
 
 
 def get_metric(name: str) -> Metric:
-    """The metric registered under a name.
+    """The metric registered under a name: the same one each time, so that what is found of it is kept.
 
     RAISES (ValueError): There is none; the message lists the names. Or there are several, of which catalogue would take
         one without a word: entry points come before what is registered in Python.
@@ -390,7 +374,7 @@ def get_metric(name: str) -> Metric:
     own = [BUILTINS[name]] if name in BUILTINS else []
     loaded = [one.load() for one in _entry_points().select(name=name)]
     registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
-    found: dict[int, Metric] = {id(metric): metric for metric in (*own, *loaded, *registered)}
+    found: dict[int, Masking] = {id(metric): metric for metric in (*own, *loaded, *registered)}
     if not found:
         known = ", ".join(sorted(pll_metrics.get_all()))
         raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")
@@ -400,7 +384,11 @@ def get_metric(name: str) -> Metric:
             f"Several metrics have the name {name!r}: {places}.",
             f"Register yours under another name{', since this one is of spacy-pll itself' if own else ''}.",
         )
-    return next(iter(found.values()))
+    metric = Metric(*found.values())
+    try:
+        return _known.setdefault((metric.function, metric.model_kind, metric.within_words, metric.in_the_mean), metric)
+    except TypeError:  # an object that is compared by value, and has no hash: it may change
+        return metric
 
 
 def registered_metrics() -> set[str]:

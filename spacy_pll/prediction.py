@@ -13,11 +13,10 @@ from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
 from .errors import PLLError
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
-from .metrics import Metric, get_metric, looks_at_words, masks, n_added_masks
-from .scoring.groups import GroupPlan
-from .scoring.passes import Batch, RowPlan
+from .metrics import Metric, get_metric
+from .scoring.passes import Batch, PassLimits, PlannedPasses
 from .scoring.piece_texts import PieceTexts
-from .scoring.plan import estimate_ids, make_plans
+from .scoring.plan import estimate_ids, plan_passes
 from .scoring.sample import Draw, draw_words
 from .scoring.scores import Distributions, Wanted, WeightedSums
 from .scoring.windows import Context, Contexts, get_contexts
@@ -120,7 +119,7 @@ def batches_of(texts: Iterable[T], ends_batch: Callable[[T], bool]) -> Iterator[
 class Predictor:
     """Scores docs without changing them. Its settings may be replaced at any time, but for the metrics.
 
-    variants (Sequence[Metric]): Functions in the place of the metric that the settings name, such as other draws.
+    variants (Sequence[Metric]): Metrics in the place of the one that the settings name, such as other draws.
     RAISES (ValueError): The model cannot compute the metrics.
     """
 
@@ -163,9 +162,10 @@ class Predictor:
     @model.setter
     def model(self, model: LanguageModel) -> None:
         self._model, self._lookahead = model, model.check_metrics(self.settings.metrics)
-        self._added = max(map(n_added_masks, self.metrics))  # masks for which a window leaves room
-        self._masks = any(map(masks, self.metrics))
-        self._of_words = [name for name, one in zip(self.settings.metrics, self.metrics) if looks_at_words(one)]
+        metrics = self.metrics
+        self._added = max(one.n_added_masks for one in metrics)  # masks for which a window leaves room
+        self._masks = any(one.masks for one in metrics)
+        self._of_words = [name for name, one in zip(self.settings.metrics, metrics) if one.looks_at_words]
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -312,22 +312,29 @@ class Predictor:
             return []
         return named_spans(doc, key)
 
-    def plans(self, contexts: Contexts, loaded: Loaded) -> Iterator[RowPlan | GroupPlan]:
+    def plans(self, contexts: Contexts, loaded: Loaded, wanted: Wanted = None) -> Iterator[PlannedPasses]:
         """The forward passes for some contexts, in plans of bounded size."""
-        spacing, margin = self.settings.mask_spacing, self.settings.mask_margin
-        return make_plans(contexts, self.metrics, loaded.mask_id, spacing, margin, prompts=loaded.prompts)
+        settings, most = self.settings, self.settings.max_batch_tokens
+
+        def bounded(limits: PassLimits) -> PassLimits:
+            return limits._replace(max_tokens=most or limits.max_tokens)
+
+        return plan_passes(
+            contexts,
+            self.metrics,
+            loaded.mask_id,
+            bounded(loaded.rows),
+            loaded.groups and bounded(loaded.groups),
+            settings.mask_spacing,
+            settings.mask_margin,
+            wanted,
+            loaded.prompts,
+        )
 
     def _run(self, contexts: Contexts, loaded: Loaded, wanted: Wanted) -> Passes:
-        """Submit the forward passes for some contexts."""
-
-        def submit(plan: RowPlan | GroupPlan) -> tuple[WeightedSums, PendingPredictions]:
-            limits = loaded.limits(plan)
-            limits = limits._replace(max_tokens=self.settings.max_batch_tokens or limits.max_tokens)
-            batches, sums = plan.passes(limits, wanted)
-            return sums, self.model.submit(map(self.counts.add, batches))
-
-        # Plans are large. Here, each is gone before the next is made.
-        return list(map(submit, self.plans(contexts, loaded)))
+        """Submit the forward passes for some contexts. Plans are large: each is gone before the next is made."""
+        plans = self.plans(contexts, loaded, wanted)
+        return [(sums, self.model.submit(map(self.counts.add, batches))) for batches, sums in plans]
 
     def _wait(self, passes: Passes, n_pieces: int) -> tuple[FloatArray, Distributions | None]:
         """The scores of the pieces of all contexts, and what was expected there, once the forward passes are done."""

@@ -19,13 +19,11 @@ import transformers
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.groups import GroupPlan
-from spacy_pll.scoring.masks import masked_rows
-from spacy_pll.scoring.passes import RowPlan
 from spacy_pll.scoring.windows import Contexts, read_spans
 
 from .conftest import ALL_ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
 from .reference import load_model, score_by_states
+from .scoring.planned import plan_of, plan_of_groups
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [SENTENCES[1], "I a.", SENTENCES[0]]
@@ -48,12 +46,6 @@ def contexts_of(model):
     )
 
 
-def answers(model, plan, limits):
-    limit = 10**6
-    batches, sums = plan.passes(limits._replace(max_tokens=limit, max_targets=limit))
-    return sums.scores(model.submit(batches).result().log_probs)
-
-
 def worst_difference(model, metrics=METRICS) -> float:
     """The largest difference of a piece's score, with groups that are the whole context, from its exact one.
 
@@ -62,12 +54,15 @@ def worst_difference(model, metrics=METRICS) -> float:
     contexts = contexts_of(model)
     metrics = [get_metric(name) for name in metrics]
     loaded = model.load(groups=True)
-    rows = masked_rows(contexts, metrics, None, loaded.mask_id)
-    exact = answers(model, RowPlan(contexts, rows, len(metrics), loaded.mask_id), loaded.rows)
-    plan = GroupPlan(contexts, rows, len(metrics), loaded.mask_id, 1000)
-    whole = answers(model, plan, loaded.groups)
-    assert plan.n_targets >= len(TEXTS)
-    return float(np.abs(exact - whole).max())
+    rows, groups = (limits._replace(max_tokens=10**6, max_targets=10**6) for limits in (loaded.rows, loaded.groups))
+    exact = plan_of(contexts, metrics, rows, mask_id=loaded.mask_id)
+    whole = plan_of_groups(contexts, metrics, 1000, groups, mask_id=loaded.mask_id)
+    assert whole.n_targets >= len(TEXTS)
+
+    def answer(batch):
+        return model.submit([batch]).result().log_probs
+
+    return float(np.abs(exact.scores(answer) - whole.scores(answer)).max())
 
 
 def find_difference(folder: Path, window: int, attention: str, every: int = 1) -> tuple[float, bool]:

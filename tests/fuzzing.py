@@ -9,15 +9,14 @@ import warnings
 import numpy as np
 import spacy
 
-from spacy_pll.metrics import get_metric, shows_what_follows
+from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.passes import PassLimits
-from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context, Contexts
+from spacy_pll.scoring.windows import Context
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .conftest import TINY_TOKENIZERS, get_tokenizer
+from .scoring.planned import MASK, fake_model, plans_of, scores_of
 from .scoring.reading import read
-from .scoring.test_plan import MASK, fake_model
 from .scoring.test_wordpieces import check_alignment
 from .test_metrics import METRICS
 
@@ -87,23 +86,15 @@ def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered
 
 def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
     metrics = [get_metric(name) for name in names]
-    lengths = [len(context.word) for context in contexts]
-    total = np.zeros((len(names), sum(lengths)))
-    together = Contexts.of([Context(c.ids, c.first, c.word, c.scored, c.to_score) for c in contexts])
-    for plan in make_plans(together, metrics, MASK, max_ids=max_ids):
-        log_probs = []
-        batches, sums = plan.passes(PassLimits(max_tokens, max_targets, 0, pad))
-        for batch in batches:
-            assert batch.n_rows == 1 or batch.size <= max_tokens and batch.n_targets <= max_targets
-            for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
-                log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
-        assert len(log_probs) == plan.n_targets
-        total += sums.scores(np.array(log_probs))
-    for context, scores in zip(contexts, np.split(total, np.cumsum(lengths), axis=1)[:-1], strict=True):
+    contexts = [Context(c.ids, c.first, c.word, c.scored, c.to_score) for c in contexts]
+    plans = plans_of(contexts, metrics, PassLimits(max_tokens, max_targets, 0, pad), max_ids=max_ids)
+    for batch in (batch for plan in plans for batch in plan.batches):
+        assert batch.n_rows == 1 or batch.size <= max_tokens and batch.n_targets <= max_targets
+    for context, scores in zip(contexts, scores_of(plans, contexts, len(names)), strict=True):
         for name, metric, values in zip(names, metrics, scores):
             expected = np.zeros(len(context.word))
-            n, asked = len(context.word), np.flatnonzero(context.to_score | (not shows_what_follows(metric)))
-            rows = metric(context.word[asked])
+            n, asked = len(context.word), np.flatnonzero(context.to_score | (not metric.shows_what_follows))
+            rows = metric.mask_rows(context.word[asked])
             masked = np.zeros((len(rows.masked), n + rows.masked.shape[1] - len(asked)), dtype=bool)
             masked[:, [*asked, *range(n, masked.shape[1])]] = rows.masked
             rows = rows._replace(target=asked[rows.target], masked=masked)

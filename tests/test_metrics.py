@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.util import registry
 
 from spacy_pll import score
 from spacy_pll.metrics import (
@@ -23,10 +22,9 @@ from spacy_pll.metrics import (
     any_order,
     check_within_words,
     get_metric,
-    looks_at_words,
     one_row_per_piece,
     original,
-    shows_what_follows,
+    pll_metrics,
 )
 
 from . import reference
@@ -43,7 +41,7 @@ words = st.lists(st.booleans(), max_size=30).map(lambda new: np.cumsum([0, *new]
 @given(word=words)
 @pytest.mark.parametrize("name", [*METRICS, "word_r2l"])
 def test_masks_are_those_of_the_paper(name, word):
-    rows = get_metric(name)(word)
+    rows = get_metric(name).mask_rows(word)
     assert rows.target.tolist() == list(range(len(word)))
     assert (rows.weight == 1).all()
     expected = [[is_masked(name, i, t, word) for i in range(len(word))] for t in range(len(word))]
@@ -53,14 +51,14 @@ def test_masks_are_those_of_the_paper(name, word):
 def test_souvenir_by_hand():
     # The traveler lost the so ##uven ##ir .
     word = np.array([0, 1, 2, 3, 4, 4, 4, 5])
-    masked = {name: np.flatnonzero(get_metric(name)(word).masked[5]).tolist() for name in METRICS}
+    masked = {name: np.flatnonzero(get_metric(name).mask_rows(word).masked[5]).tolist() for name in METRICS}
     assert masked == {"original": [5], "word_l2r": [5, 6], "whole_word": [4, 5, 6], "sentence_l2r": [5, 6, 7]}
 
 
 @given(word=words)
 @pytest.mark.parametrize("name", WITHIN_WORDS)
 def test_rows_mask_the_target_and_otherwise_its_word(name, word):
-    rows = get_metric(name)(word)
+    rows = get_metric(name).mask_rows(word)
     assert get_metric(name).within_words
     assert rows.masked[np.arange(len(rows.target)), rows.target].all()
     assert (rows.masked <= (word[rows.target][:, None] == word)).all()
@@ -101,7 +99,8 @@ def test_the_orders_of_a_long_word_do_not_change():
 
 
 def test_a_words_any_order_rows_do_not_depend_on_where_it_stands():
-    alone, later = (get_metric("word_any_order")(np.array(word)) for word in ([0] * 8, [0, 1, 1, *[2] * 8, 3]))
+    metric = get_metric("word_any_order")
+    alone, later = (metric.mask_rows(np.array(word)) for word in ([0] * 8, [0, 1, 1, *[2] * 8, 3]))
     mine = (later.target >= 3) & (later.target < 11)
     assert (later.masked[mine][:, 3:11] == alone.masked).all() and (later.target[mine] - 3 == alone.target).all()
 
@@ -117,7 +116,7 @@ def test_metrics_that_cannot_share_passes_say_so(name):
 def test_metrics_that_share_passes_or_do_not_say(add_metric):
     for name in WITHIN_WORDS:
         check_within_words(name, "mask_spacing")
-    add_metric("silent", lambda word: get_metric("original")(word))
+    add_metric("silent", lambda word: original(word))
     check_within_words("silent", "mask_spacing")
 
 
@@ -130,17 +129,17 @@ def test_which_metrics_show_what_follows(add_metric):
         ("nothing", lambda i, t: i != i + 0 * t),
     ]:
         add_metric(name, lambda word, f=masked_of: one_row_per_piece(f(*np.indices((len(word),) * 2)[::-1])))
-    shown = {name: shows_what_follows(get_metric(name)) for name in registry.pll_metrics.get_all()}
+    shown = {name: get_metric(name).shows_what_follows for name in pll_metrics.get_all()}
     assert {name for name in shown if not shown[name]} == {"sentence_l2r", "left_context", "causal", "all"}
 
 
 @pytest.mark.parametrize("name", sorted({*BUILTIN_METRICS} - {"causal"}))
 def test_no_pieces(name):
-    assert get_metric(name)(np.zeros(0, dtype=int)).masked.shape == (0, 0)
+    assert get_metric(name).mask_rows(np.zeros(0, dtype=int)).masked.shape == (0, 0)
 
 
 def test_which_metrics_look_at_words():
-    looking = {name for name in registry.pll_metrics.get_all() if looks_at_words(registry.pll_metrics.get(name))}
+    looking = {name for name in pll_metrics.get_all() if get_metric(name).looks_at_words}
     assert looking == {"word_l2r", "word_r2l", "whole_word", "word_any_order"}
 
 
@@ -150,7 +149,7 @@ def test_unknown_metric_lists_the_known_ones():
 
 
 def test_registry_holds_the_four_of_the_paper():
-    assert set(METRICS) <= set(registry.pll_metrics.get_all())
+    assert set(METRICS) <= set(pll_metrics.get_all())
 
 
 def test_the_module_registers_its_metrics_itself():
@@ -171,7 +170,7 @@ def test_a_second_metric_of_one_name_is_refused(add_metric, monkeypatch):
     with pytest.raises(ValueError, match="metrics.causal and spacy_pll.metrics.original"):
         get_metric("shared")
     theirs.pop()
-    assert get_metric("shared") is BUILTINS["causal"]
+    assert get_metric("shared").function is BUILTINS["causal"]
 
 
 @pytest.mark.slow
@@ -181,7 +180,7 @@ def test_a_metric_of_another_package_is_found_by_its_entry_point(tmp_path):
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[spacy_pll_metrics]\ntheirs = spacy_pll.metrics:whole_word\n")
-    code = "from spacy_pll.metrics import get_metric; print(get_metric('theirs').__name__)"
+    code = "from spacy_pll.metrics import get_metric; print(get_metric('theirs').name)"
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
@@ -204,6 +203,43 @@ def test_a_metric_that_has_no_hash(make_nlp, monkeypatch, how):
     text = "The traveler lost the souvenir, unbelievably. " * 20  # in windows
     doc = make_nlp("bert", metrics=["by_value", "original", "by_value_too"], **how)(text)
     assert doc._.pll_by_value == doc._.pll_by_value_too == pytest.approx(doc._.pll_original, abs=1e-3)
+
+
+def test_a_metric_that_has_no_hash_may_change(make_nlp, monkeypatch):
+    """What was found of it is not kept, which would be a score of another metric than it is now."""
+
+    @dataclass
+    class Changed(ByValue):
+        def __call__(self, word):
+            return BUILTINS["whole_word" if self.shift else "original"](word)
+
+    changed = Changed(0)
+    monkeypatch.setitem(catalogue.REGISTRY, ("spacy", "pll_metrics", "changed"), changed)
+    nlp = make_nlp("bert", metrics=["changed", "original", "whole_word"])
+    before = nlp("The souvenir.")
+    changed.shift = 1
+    after = nlp("The souvenir.")
+    assert before._.pll_changed == pytest.approx(before._.pll_original, abs=1e-4)
+    assert after._.pll_changed == pytest.approx(after._.pll_whole_word, abs=1e-4)
+    assert after._.pll_whole_word != pytest.approx(after._.pll_original, abs=1e-3)
+
+
+def test_what_a_metric_says_of_itself_can_be_corrected(add_metric):
+    """A message says so; what was found is kept for as long as the metric says the same."""
+
+    def all_but_own_word(word):
+        return one_row_per_piece(word[:, None] != word)
+
+    all_but_own_word.within_words = True
+    add_metric("corrected", all_but_own_word)
+    metric = get_metric("corrected")
+    assert get_metric("corrected") is metric
+    with pytest.raises(ValueError, match="'all_but_own_word' says that it masks within words.*`within_words` to False"):
+        metric.check_claim()
+    all_but_own_word.within_words = False
+    assert get_metric("corrected").within_words is False
+    with pytest.raises(ValueError, match="'corrected' does not mask within words"):
+        check_within_words("corrected", "mask_margin")
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert", "deberta-v2"])

@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 from spacy_pll.prediction import Predictor, WorkDone, batches_of
 
 from .conftest import SENTENCES, scores
+from .scoring.planned import batches_of_docs
 
 
 def test_several_metrics_share_forward_rows(make_nlp):
@@ -85,11 +86,9 @@ def read_for(texts, metric="word_l2r", margin=None):
     """The ids that are read for some texts under the built-in model, per piece, without running it."""
     nlp = make_builtin(metric, margin)
     predictor = nlp.get_pipe("pll").predictor
-    loaded = predictor.prepare()
-    tokenized = predictor.tokenize([nlp.make_doc(text) for text in texts])
-    plans = list(predictor.plans(tokenized.contexts, loaded))
-    ids = sum(batch.n_ids for plan in plans for batch in plan.passes(loaded.limits(plan)).batches)
-    return ids / len(tokenized.wordpieces)
+    docs = [nlp.make_doc(text) for text in texts]
+    ids = sum(batch.n_ids for batch in batches_of_docs(predictor, docs))
+    return ids / len(predictor.tokenize(docs).wordpieces)
 
 
 @pytest.mark.slow

@@ -27,9 +27,9 @@ from spacy.language import Language
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.items import Pair, smallest_groups
-from spacy_pll.metrics import sentence_l2r
+from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Context, Contexts
 from spacy_pll.scoring.wordpieces import get_wordpieces
 from spacy_pll.stream.known import score_places
@@ -111,8 +111,8 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
             position = np.arange(len(pieces) + len(pieces.suffix))
             contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces)))
         totals, owner = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
-        for plan in make_plans(Contexts.of(contexts), [sentence_l2r], loaded.mask_id):
-            batches, into = plan.passes(loaded.rows)
+        metrics = [get_metric("sentence_l2r")]
+        for batches, into in plan_passes(Contexts.of(contexts), metrics, loaded.mask_id, loaded.rows):
             totals += np.bincount(owner, into.scores(model.submit(batches).result().log_probs)[0])
         sums.update(zip(batch, totals.tolist()))
     return sums

@@ -17,8 +17,8 @@ from spacy_pll.arrays import IntArray
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.passes import Batch
-from spacy_pll.scoring.plan import make_plans
+from spacy_pll.scoring.passes import Batch, PassLimits
+from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.scores import WeightedSums
 from spacy_pll.scoring.windows import Context, Contexts
 
@@ -100,10 +100,14 @@ def planned_passes(
     smaller (int): The most ids in a pass, exactly, are fewer than for scoring by this factor.
     """
     loaded = model.load(groups=margin is not None)
-    for plan in make_plans(Contexts.of(contexts), [get_metric(metric)], loaded.mask_id, spacing, margin):
-        limits = loaded.limits(plan)
-        most = min(loaded.rows.max_tokens // smaller, limits.max_tokens)
-        batches, sums = plan.passes(limits._replace(max_tokens=most))
+    most = loaded.rows.max_tokens // smaller
+
+    def bounded(limits: PassLimits) -> PassLimits:
+        return limits._replace(max_tokens=min(most, limits.max_tokens))
+
+    limits = bounded(loaded.rows), loaded.groups and bounded(loaded.groups)
+    together, metrics = Contexts.of(contexts), [get_metric(metric)]
+    for batches, sums in plan_passes(together, metrics, loaded.mask_id, *limits, spacing, margin):
         yield sums, list(batches)
 
 

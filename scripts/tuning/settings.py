@@ -8,7 +8,7 @@ import numpy as np
 
 from spacy_pll.errors import PLLError
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.metrics import get_metric, masks_within_words
+from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.wordpieces import Words
 from spacy_pll.settings import ScoringSettings
 
@@ -63,9 +63,9 @@ class TuningSettings:
 def check_can_be_tuned_for(metric_name: str) -> None:
     """RAISES (ValueError): The metric does not mask within words, or scores a piece by several masked contexts."""
     metric = get_metric(metric_name)
-    rows = metric(TRIAL)
+    rows = metric.mask_rows(TRIAL)
     one_each = np.array_equal(np.sort(rows.target), np.arange(len(TRIAL))) and bool((rows.weight == 1).all())
-    if not (one_each and masks_within_words(metric)):
+    if not (one_each and metric.within_words):
         raise PLLError(
             f"A model cannot be tuned for the metric {metric_name!r}: that needs a metric that scores each piece by "
             "one masked context, in which pieces of its own word are masked, such as word_l2r, original or whole_word."

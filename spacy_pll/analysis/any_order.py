@@ -104,7 +104,7 @@ def draws_of(
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
     if n_passes is None:
-        return [partial(pair_of_orders, number=i, seed=seed, unit=unit) for i in range(n_pairs)]
+        return [Metric(partial(pair_of_orders, number=i, seed=seed, unit=unit)) for i in range(n_pairs)]
     if n_passes < N_LADDERS or n_passes % N_LADDERS or unit != "piece":
         raise PLLError(
             f"`n_passes` must be a multiple of {N_LADDERS}, and `unit` 'piece' with it. They are "
@@ -113,7 +113,7 @@ def draws_of(
     ladders = [partial(ladder, number=i, n_passes=n_passes // N_LADDERS, seed=seed) for i in range(N_LADDERS)]
     for one in ladders:
         vars(one)["in_the_mean"] = True
-    return list(ladders)
+    return list(map(Metric, ladders))
 
 
 def score_draws(

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import PLLError
-from ..metrics import get_metric, model_kind, pll_metrics, shows_what_follows
+from ..metrics import get_metric, names_of
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
 from .capabilities import find_capabilities, find_direction, find_shift, make_texts, most_as_short
@@ -161,14 +161,13 @@ class TransformerLanguageModel:
 
     def check_metrics(self, metrics: Sequence[str]) -> int | None:
         for name in metrics:
-            if (needed := model_kind(get_metric(name))) != self.kind:
-                served = sorted(key for key, metric in pll_metrics.get_all().items() if model_kind(metric) == self.kind)
+            if (needed := get_metric(name).model_kind) != self.kind:
                 raise PLLError(
                     f"The metric {name!r} needs a {needed} language model, and {self.describe().title} is a "
                     f"{self.kind} one.",
-                    f"Set `metrics` to some of these: {', '.join(served)}.",
+                    f"Set `metrics` to some of these: {names_of(model_kind=self.kind)}.",
                 )
-        return None if any(shows_what_follows(get_metric(name)) for name in metrics) else self.lookahead
+        return None if any(get_metric(name).shows_what_follows for name in metrics) else self.lookahead
 
     def load(self, groups: bool = False) -> LoadedModel:
         if self.owned is not None:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from ..arrays import IntArray
-from ..metrics import original
-from ..scoring.groups import GroupPlan
+from ..metrics import Metric, original
+from ..scoring.groups import group_passes
 from ..scoring.masks import masked_rows
 from ..scoring.passes import Batch, PassLimits
 from ..scoring.windows import Context, Contexts
@@ -124,8 +124,9 @@ def _agree(
     """Whether passes with groups give what is expected."""
     whole = margin >= rows[0].length
     contexts = Contexts.of([row.context(2 if whole else N_GROUPS) for row in rows])
-    plan = GroupPlan(contexts, masked_rows(contexts, [original], None, mask_id), 1, mask_id, margin)
-    batches, sums = plan.passes(PassLimits(LIMIT, LIMIT, pad_id, one_row=one_row))
+    masked = masked_rows(contexts, [Metric(original)], None, mask_id)
+    limits = PassLimits(LIMIT, LIMIT, pad_id, one_row=one_row)
+    batches, sums = group_passes(contexts, masked, 1, mask_id, margin, limits)
     scores = sums.scores(torch.cat([log_probs(batch)[0] for batch in batches]).float().cpu().numpy())[0]
     actual = np.concatenate([scores[own][row.spread(2)] for own, row in zip(contexts.pieces_of, rows)])
     expected = np.concatenate([row.log_probs[margin] for row in rows])

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from ..scoring.groups import GroupPlan
-from ..scoring.passes import Batch, PassLimits, RowPlan
+from ..scoring.passes import Batch, PassLimits
 from ..scoring.scores import Predictions
 
 if TYPE_CHECKING:
@@ -42,12 +41,6 @@ class Loaded:
     groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them
     ids_at_once: int = 2**16  # how many ids are read, about, before the docs that they belong to are handed on
     on_gpu: bool = False  # it works while the host prepares the next docs, and other processes cannot use it
-
-    def limits(self, plan: RowPlan | GroupPlan) -> PassLimits:
-        """What limits the forward passes of a plan."""
-        limits = self.groups if isinstance(plan, GroupPlan) else self.rows
-        assert limits is not None  # `load` was asked for groups before they were planned
-        return limits
 
 
 @runtime_checkable

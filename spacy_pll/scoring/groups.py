@@ -13,7 +13,7 @@ The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two
 
 from dataclasses import KW_ONLY, dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,69 +142,90 @@ class GroupBatch(Batch):
         return replace(self, rows=rows, runs=members, targets=targets, slots=slots, hidden=hidden)
 
 
-class GroupPlan:
-    """The forward passes with groups for some masked sets, at least one. Equal sets of equal contexts are one group.
+class _MaskedGroups(NamedTuple):
+    """The groups of some masked sets. Equal sets of equal contexts are one group."""
 
-    margin (int): How many pieces beside the masked ones are in a group, on each side.
-    """
+    text: IntArray  # of each group: the number of its context
+    begin: IntArray  # where its content begins
+    length: IntArray  # how long that is
+    hidden: tuple[IntArray, IntArray, IntArray]  # the runs of pieces that a group does not see: group, begin, end
+    members: Groups  # of each group
+    member: IntArray  # their ids
+    true: IntArray  # their positions in the content
+    target_group: IntArray  # of each target, of which there is one for each group and position in it
+    target: IntArray  # its id
+    target_member: IntArray  # the member that is there
+    target_of_entry: IntArray  # of each entry of the masked sets
 
-    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, margin: int):
-        self._ids, self.mask_id = contexts.ids, mask_id
-        self._entries, self._shape = rows.entries, (n_metrics, len(contexts.word))
-        kept, number, self._text = _distinct_sets(contexts, rows, mask_id)
-        # Of each group: where its content begins, and how long that is.
-        self._begin, self._length = (x[rows.source[kept]] for x in (contexts.ids_of.starts, contexts.lengths))
-        of_run, begin, end, hidden = rows.runs_in(kept)
-        self._hidden = of_run[hidden], begin[hidden], end[hidden]
-        near_begin, near_end, of_near, holder = near_runs(of_run, begin, end, hidden, self._length, margin)
-        near, begin, end = Groups(near_end - near_begin), begin[~hidden], end[~hidden]
-        self._members = Groups(np.bincount(of_near, near.lengths, len(kept)).astype(np.int64))  # of each group
-        self._true = spread(near_begin, near.lengths)  # of each member
-        self._member = contexts.ids[self._begin[self._members.owner] + self._true]
-        self._member[spread(near.starts[holder] + begin - near_begin[holder], end - begin)] = mask_id
-        # One target for each group and position in it.
+    @classmethod
+    def of(cls, contexts: Contexts, rows: MaskedRows, mask_id: int, margin: int) -> "_MaskedGroups":
+        """margin (int): How many pieces beside the masked ones are in a group, on each side."""
+        kept, number, text = _distinct_sets(contexts, rows, mask_id)
+        begin_of, length = (x[rows.source[kept]] for x in (contexts.ids_of.starts, contexts.lengths))
+        group, begin, end, hidden = rows.runs_in(kept)
+        near_begin, near_end, of_near, holder = near_runs(group, begin, end, hidden, length, margin)
+        near, masked = Groups(near_end - near_begin), ~hidden
+        members = Groups(np.bincount(of_near, near.lengths, len(kept)).astype(np.int64))
+        true = spread(near_begin, near.lengths)
+        member = contexts.ids[begin_of[members.owner] + true]
+        masked_from = near.starts[holder] + begin[masked] - near_begin[holder]
+        member[spread(masked_from, end[masked] - begin[masked])] = mask_id
         shape = len(kept), int(contexts.lengths.max()) + 1
         targets = np.ravel_multi_index((number[rows.entries.row], rows.entries.position), shape)
-        of_targets, self._target_of_entry = distinct(targets)
-        self._target_group, at = np.unravel_index(targets[of_targets], shape)
-        self._target = contexts.ids[self._begin[self._target_group] + at]
-        members = np.ravel_multi_index((self._members.owner, self._true), shape)
-        self._target_member: IntArray = np.asarray(np.searchsorted(members, targets[of_targets]))
-        self.n_targets = len(of_targets)
+        of_targets, target_of_entry = distinct(targets)
+        target_group, position = np.unravel_index(targets[of_targets], shape)
+        target = contexts.ids[begin_of[target_group] + position]
+        target_member = np.searchsorted(np.ravel_multi_index((members.owner, true), shape), targets[of_targets])
+        runs = group[hidden], begin[hidden], end[hidden]
+        of_target = target_group, target, target_member, target_of_entry
+        return cls(text, begin_of, length, runs, members, member, true, *of_target)
 
-    def passes(self, limits: PassLimits, wanted: Wanted = None) -> PlannedPasses:
-        """The forward passes. Where groups lie, and so in which order the targets are, depends on the limits."""
-        size, of_member, of_target = self._members.lengths, self._members.owner, self._target_group
-        n_targets = np.bincount(of_target, minlength=len(size))
-        row, slot, block = laid_out(size, n_targets, begins(self._text), self._length, limits)
-        groups_of = Groups.beginning(begins(row))
-        number, last = groups_of.within, groups_of.ends - 1  # of each group in its row; the last group of each row
-        used, length = (slot + size)[last], self._length[last]
-        order = np.lexsort((-used, -(length + used)))  # of the rows, the longest first
-        row = inverse(order)[row]
 
-        def by_row(group: IntArray, *arrays: IntArray) -> list[IntArray]:
-            """The row of what groups have, and what is known of it, in the order of the rows."""
-            order = np.argsort(row[group], kind="stable")
-            return [x[order] for x in (row[group], *arrays)]
+def group_passes(
+    contexts: Contexts,
+    rows: MaskedRows,
+    n_metrics: int,
+    mask_id: int,
+    margin: int,
+    limits: PassLimits,
+    wanted: Wanted = None,
+) -> PlannedPasses:
+    """The forward passes with groups for some masked sets. Where groups lie, and so in which order the targets are,
+    depends on the limits.
 
-        slot_of_member = slot[of_member] + self._members.within
-        position = self._length[of_target] + slot_of_member[self._target_member]
-        *targets, in_order = by_row(of_target, position, self._target, np.arange(self.n_targets))
-        sums = WeightedSums(self._shape, self._entries, inverse(in_order)[self._target_of_entry])
-        flat = FlatGroups(
-            self._ids,
-            *(x[order] for x in (self._begin[last], length, used)),
-            *by_row(of_member, slot_of_member, self._member, self._true, number[of_member]),
-            *targets,
-            *by_row(self._hidden[0], number[self._hidden[0]], *self._hidden[1:]),
-        )
-        # Nothing attends to the padding, and a model need not be told where it is.
-        none, pad_id = slice(0, 0), self.mask_id
-        every = GroupBatch(
-            flat, none, none, none, self.mask_id, pad_id, wanted, largest_block=block, slots=none, hidden=none
-        )
-        return PlannedPasses(every.divided(flat.length + flat.slots, limits), sums)
+    rows (MaskedRows): At least one.
+    margin (int): How many pieces beside the masked ones are in a group, on each side.
+    """
+    groups = _MaskedGroups.of(contexts, rows, mask_id, margin)
+    size, of_member, of_target = groups.members.lengths, groups.members.owner, groups.target_group
+    n_targets = np.bincount(of_target, minlength=len(size))
+    row, slot, block = laid_out(size, n_targets, begins(groups.text), groups.length, limits)
+    groups_of = Groups.beginning(begins(row))
+    number, last = groups_of.within, groups_of.ends - 1  # of each group in its row; the last group of each row
+    used, length = (slot + size)[last], groups.length[last]
+    order = np.lexsort((-used, -(length + used)))  # of the rows, the longest first
+    row = inverse(order)[row]
+
+    def by_row(group: IntArray, *arrays: IntArray) -> list[IntArray]:
+        """The row of what groups have, and what is known of it, in the order of the rows."""
+        order = np.argsort(row[group], kind="stable")
+        return [x[order] for x in (row[group], *arrays)]
+
+    slot_of_member = slot[of_member] + groups.members.within
+    position = groups.length[of_target] + slot_of_member[groups.target_member]
+    *targets, in_order = by_row(of_target, position, groups.target, np.arange(len(of_target)))
+    sums = WeightedSums((n_metrics, len(contexts.word)), rows.entries, inverse(in_order)[groups.target_of_entry])
+    flat = FlatGroups(
+        contexts.ids,
+        *(x[order] for x in (groups.begin[last], length, used)),
+        *by_row(of_member, slot_of_member, groups.member, groups.true, number[of_member]),
+        *targets,
+        *by_row(groups.hidden[0], number[groups.hidden[0]], *groups.hidden[1:]),
+    )
+    # Nothing attends to the padding, and a model need not be told where it is: it is masks.
+    none = slice(0, 0)
+    every = GroupBatch(flat, none, none, none, mask_id, mask_id, wanted, largest_block=block, slots=none, hidden=none)
+    return PlannedPasses(every.divided(flat.length + flat.slots, limits), sums)
 
 
 def _distinct_sets(contexts: Contexts, rows: MaskedRows, mask_id: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -9,6 +9,7 @@ alone, so a score depends neither on the batch nor on the other metrics.
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -16,16 +17,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, Groups, IntArray, begins, distinct, spread
 from ..errors import PLLError
-from ..metrics import (
-    MaskRows,
-    Metric,
-    ask,
-    cached,
-    check_claim,
-    masks_within_words,
-    metric_name,
-    shows_what_follows,
-)
+from ..metrics import MaskRows, Metric
 from .windows import Contexts
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -141,8 +133,8 @@ def masked_rows(
     RAISES (ValueError): Masked sets are to be merged, and a metric masks across words.
     """
     numbered = list(enumerate(metrics))
-    within = [(m, metric) for m, metric in numbered if masks_within_words(metric)]
-    others = [(m, metric) for m, metric in numbered if not masks_within_words(metric)]
+    within = [(m, metric) for m, metric in numbered if metric.within_words]
+    others = [(m, metric) for m, metric in numbered if not metric.within_words]
     # Metrics that mask within words have rows in common, but for rows that are merged.
     together = [within] * bool(within) if mask_spacing is None else [[one] for one in within]
     parts = [_rows_of_words(contexts, some, reach) for some in together]
@@ -206,16 +198,16 @@ def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> Masked
 
 def _of_words(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> MaskedRows:
     """The pattern of words of n pieces. A metric that masks within words depends on nothing else."""
-    return _pattern([(m, ask(metric, np.zeros(n, dtype=np.int64))) for m, metric in metrics], reach)
+    return _pattern([(m, metric.mask_rows(np.zeros(n, dtype=np.int64))) for m, metric in metrics], reach)
 
 
-_kept_of_words = cached(maxsize=256)(_of_words)
+_kept_of_words = lru_cache(maxsize=256)(_of_words)
 
 
 def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], reach: int | None = None) -> MaskedRows:
     """The rows of metrics that mask within words: word by word, all words of a length at once."""
     for _, metric in metrics:
-        check_claim(metric)
+        metric.check_claim()
     to_score = np.flatnonzero(contexts.to_score)
     words = Groups.beginning(begins(contexts.word[to_score]))
     scored = np.bincount(words.owner, contexts.scored[to_score], len(words)) > 0
@@ -263,11 +255,11 @@ def _rows_of_contexts(contexts: Contexts, m: int, metric: Metric, mask_id: int, 
     """The rows of a metric that may mask across words: context by context."""
     # If a metric hides all that follows a piece, it does so though that is not to be scored. Of the other metrics, what
     # is not to be scored stays in sight.
-    hides_what_follows, parts = not shows_what_follows(metric), list[MaskedRows]()
+    hides_what_follows, parts = not metric.shows_what_follows, list[MaskedRows]()
     for c in np.unique(contexts.context[contexts.scored]).tolist():
         own = contexts.pieces_of[c]
         asked = own.start + np.flatnonzero(contexts.to_score[own] | hides_what_follows)
-        rows = ask(metric, contexts.word[asked] - contexts.word[asked[0]])
+        rows = metric.mask_rows(contexts.word[asked] - contexts.word[asked[0]])
         # What is in reach depends on all that a set scores. Without a limit, the others need not be looked at.
         if reach is None or rows.removed is not None:
             scored = contexts.scored[asked[rows.target]]
@@ -340,7 +332,7 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
         if masks_target.all() and (word == contexts.word[first_piece + last - before]).all():
             return first, last, np.searchsorted(contexts.word, word, side="right") - first_piece + before
     raise PLLError(
-        f"The metric {metric_name(metric)!r} does not mask each scored piece together with pieces of its own word "
+        f"The metric {metric.name!r} does not mask each scored piece together with pieces of its own word "
         "alone, so its forward passes cannot be shared.",
         f"Leave out `{setting}`.",
     )

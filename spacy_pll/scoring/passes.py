@@ -192,43 +192,44 @@ class PlannedPasses(NamedTuple):
     sums: WeightedSums  # how their log-probabilities make up scores. The rows, not these, are most of a plan's memory
 
 
-class RowPlan:
-    """The forward passes for some contexts.
+def row_passes(
+    contexts: Contexts,
+    rows: MaskedRows,
+    n_metrics: int,
+    mask_id: int,
+    limits: PassLimits,
+    wanted: Wanted = None,
+    prompts: bool = False,
+) -> PlannedPasses:
+    """The forward passes that read rows as they are. Two rows whose ids are equal are one, whichever metric, piece or
+    text they come from: for a word of one piece `original`, `word_l2r` and `whole_word` give the same row.
 
-    Two rows whose ids are equal are one, whichever metric, piece or text they come from. For a word of one piece
-    `original`, `word_l2r` and `whole_word` give the same row.
+    rows (MaskedRows): At least one.
+    prompts (bool): Whether batches are asked what stands before a text.
     """
-
-    def __init__(self, contexts: Contexts, rows: MaskedRows, n_metrics: int, mask_id: int, prompts: bool = False):
-        """rows (MaskedRows): At least one. prompts (bool): Whether batches are asked what stands before a text."""
-        other_ids, other_lengths = rows.others
-        ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))
-        digests = Digests(ids, ids_of, mask_id).of_rows(rows.source, rows.runs_of, rows.begin, rows.end)
-        prompt = np.zeros(len(rows), dtype=np.int64)
-        if prompts:
-            prompt[rows.entries.row] = contexts.before[contexts.context[rows.entries.piece]]
-            digests = scrambled(prompt, 7) + digests
-        first, number = distinct(digests)
-        length, longest = ids_of.lengths[rows.source[first]], int(ids_of.lengths.max())
-        by_length = np.ravel_multi_index((longest - length, first), (longest + 1, len(rows)))
-        order = np.argsort(by_length)  # the longest first
-        kept, length, entries = first[order], length[order], rows.entries
-        # Sorted by row, so that the targets of a batch stand together.
-        true = contexts.true_ids[entries.piece].astype(np.int64)
-        shape = len(kept), int(length.max()) + 1, int(true.max(initial=0)) + 1
-        targets = np.ravel_multi_index((inverse(order)[number[entries.row]], entries.position, true), shape)
-        of_targets, target_of_entry = distinct(targets)
-        runs, begin = rows.runs_in(kept)[:3], ids_of.starts[rows.source[kept]]
-        self.flat = FlatRows(ids, begin, length, prompt[kept], *runs, *np.unravel_index(targets[of_targets], shape))
-        self.mask_id, self.n_rows, self.n_ids = mask_id, len(kept), int(length.sum())
-        self.n_targets = len(of_targets)
-        self.sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)
-
-    def passes(self, limits: PassLimits, wanted: Wanted = None) -> PlannedPasses:
-        """The forward passes."""
-        none = slice(0, 0)
-        every = Batch(self.flat, none, none, none, self.mask_id, limits.pad_id, wanted)
-        return PlannedPasses(every.divided(self.flat.length, limits), self.sums)
+    other_ids, other_lengths = rows.others
+    ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))
+    digests = Digests(ids, ids_of, mask_id).of_rows(rows.source, rows.runs_of, rows.begin, rows.end)
+    prompt = np.zeros(len(rows), dtype=np.int64)
+    if prompts:
+        prompt[rows.entries.row] = contexts.before[contexts.context[rows.entries.piece]]
+        digests = scrambled(prompt, 7) + digests
+    first, number = distinct(digests)
+    length, longest = ids_of.lengths[rows.source[first]], int(ids_of.lengths.max())
+    by_length = np.ravel_multi_index((longest - length, first), (longest + 1, len(rows)))
+    order = np.argsort(by_length)  # the longest first
+    kept, length, entries = first[order], length[order], rows.entries
+    # Sorted by row, so that the targets of a batch stand together.
+    true = contexts.true_ids[entries.piece].astype(np.int64)
+    shape = len(kept), int(length.max()) + 1, int(true.max(initial=0)) + 1
+    targets = np.ravel_multi_index((inverse(order)[number[entries.row]], entries.position, true), shape)
+    of_targets, target_of_entry = distinct(targets)
+    runs, begin = rows.runs_in(kept)[:3], ids_of.starts[rows.source[kept]]
+    flat = FlatRows(ids, begin, length, prompt[kept], *runs, *np.unravel_index(targets[of_targets], shape))
+    none = slice(0, 0)
+    every = Batch(flat, none, none, none, mask_id, limits.pad_id, wanted)
+    sums = WeightedSums((n_metrics, len(contexts.word)), entries, target_of_entry)
+    return PlannedPasses(every.divided(length, limits), sums)
 
 
 def divide(lengths: IntArray, first_target: IntArray, limits: PassLimits) -> list[tuple[int, int]]:

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import BoolArray, Groups, begins
-from ..metrics import Metric, masks_within_words
-from .groups import GroupPlan, filled, near_runs
+from ..metrics import Metric
+from .groups import filled, group_passes, near_runs
 from .masks import REACH, MaskedRows, extents, masked_rows
-from .passes import RowPlan
+from .passes import PassLimits, PlannedPasses, row_passes
+from .scores import Wanted
 from .windows import Contexts
 
 # The most ids in the masked contexts of one plan, if each scored piece has one row under each metric. It bounds a
@@ -17,26 +18,31 @@ from .windows import Contexts
 MAX_PLANNED_IDS = 4_000_000
 
 
-def make_plans(
+def plan_passes(
     contexts: Contexts,
     metrics: Sequence[Metric],
     mask_id: int,
+    limits: PassLimits,
+    of_groups: PassLimits | None = None,
     mask_spacing: int | None = None,
     mask_margin: int | None = None,
-    max_ids: int = MAX_PLANNED_IDS,
+    wanted: Wanted = None,
     prompts: bool = False,
-) -> Iterator[RowPlan | GroupPlan]:
+    max_ids: int = MAX_PLANNED_IDS,
+) -> Iterator[PlannedPasses]:
     """Plan the forward passes for some contexts, in plans of bounded size.
 
     Each target is in one plan, so the scores of a context are the sums over the plans.
 
+    limits (PassLimits): Of passes that read rows as they are.
+    of_groups (Optional[PassLimits]): Of passes with groups; needed with `mask_margin`.
     mask_spacing (Optional[int]): Masked words of one context that are at least this many pieces
         apart share a forward pass; None: each word has its own passes.
     mask_margin (Optional[int]): All masks of a context share a forward pass, in groups with so many pieces on each side
         of the masked ones (`scoring.groups`); None: each has its own row. A group that would be the whole context is a
         row of its own, which is the same and cheaper. In longer words than `REACH`, what is further away is hidden.
+    prompts (bool): See `row_passes`.
     max_ids (int): As `MAX_PLANNED_IDS`.
-    prompts (bool): See `RowPlan`.
     """
     # A margin that is the whole context gives the exact scores of long words, too.
     reach = None if mask_margin is None else max(REACH, mask_margin)
@@ -44,9 +50,10 @@ def make_plans(
         rows = masked_rows(part, metrics, mask_spacing, mask_id, reach)
         alone = np.ones(len(rows), dtype=bool) if mask_margin is None else _is_whole(part, metrics, rows, mask_margin)
         if mask_margin is not None and not alone.all():
-            yield GroupPlan(part, rows.select(~alone), len(metrics), mask_id, mask_margin)
+            assert of_groups is not None  # they come with the margin
+            yield group_passes(part, rows.select(~alone), len(metrics), mask_id, mask_margin, of_groups, wanted)
         if alone.any():
-            yield RowPlan(part, rows.select(alone), len(metrics), mask_id, prompts)
+            yield row_passes(part, rows.select(alone), len(metrics), mask_id, limits, wanted, prompts)
 
 
 def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> Iterator[Contexts]:
@@ -73,7 +80,7 @@ def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> It
 def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, margin: int) -> BoolArray:
     """Which rows would be a group that is the whole context. bool, shape (rows,)."""
     for m, metric in enumerate(metrics):
-        if not masks_within_words(metric):  # it does not say, so its rows are checked
+        if not metric.within_words:  # it does not say, so its rows are checked
             extents(contexts, metric, rows.with_entries(rows.entries.metric == m), "mask_margin")
     length = contexts.lengths[rows.source]
     begin, end, row, _ = near_runs(rows.run_row, rows.begin, rows.end, rows.hidden, length, margin)

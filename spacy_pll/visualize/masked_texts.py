@@ -10,8 +10,6 @@ from spacy.tokens import Doc
 
 from ..component import get_scorer
 from ..errors import PLLError
-from ..metrics import model_kind
-from ..scoring.passes import RowPlan
 from ..scoring.piece_texts import PieceTexts
 from .text import Table, format_cell, format_percent, visible_text
 
@@ -57,22 +55,21 @@ def masked_texts(
     predictor, settings, loaded = scorer.predictor, scorer.settings, scorer.predictor.prepare()
     if (metric := metric or settings.metrics[0]) not in settings.metrics:
         raise PLLError(f"There are no scores under {metric!r}.", "Set `metrics` to a list with it.")
-    number, is_causal = settings.metrics.index(metric), model_kind(predictor.metrics[0]) == "causal"
+    number, is_causal = settings.metrics.index(metric), predictor.metrics[0].model_kind == "causal"
     if settings.mask_margin is not None or loaded.prompts or is_causal and scorer.model.check_metrics([metric]):
         several = "`mask_margin`, `cfg` or `leading_space='previous'`"
         raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")
     texts, tokenized, found = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
     around = texts.special - {loaded.mask_id, loaded.unknown_id}
-    for plan in predictor.plans(tokenized.asked, loaded):
-        assert isinstance(plan, RowPlan)  # all are, without a margin
-        made, sums = plan.passes(loaded.limits(plan))
+    for made, sums in predictor.plans(tokenized.asked, loaded):
         batches = list(made)
+        flat = batches[0].flat
         rows = [ids[:n].tolist() for batch in batches for ids, n in zip(batch.ids, batch.lengths)]
         log_probs, entries = predictor.model.submit(batches).result().log_probs, sums.entries
         for entry in np.flatnonzero(entries.metric == number).tolist():
             target, piece = sums.target[entry], tokenized.contexts.piece[entries.piece[entry]]
-            row, at = rows[plan.flat.row[target]], int(plan.flat.position[target])
-            shown = written([*row[:at], int(plan.flat.target[target])], texts, around)
+            row, at = rows[flat.row[target]], int(flat.position[target])
+            shown = written([*row[:at], int(flat.target[target])], texts, around)
             log_prob, weight = float(log_probs[target]), float(entries.weight[entry])
             read = (*shown[:at], "___") if is_causal else tuple(written(row, texts, around))
             token = int(tokenized.wordpieces.token[piece])

@@ -204,13 +204,13 @@ def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
     import spacy_pll.prediction as prediction
 
     seen = []
-    make_plans = prediction.make_plans
+    plan_passes = prediction.plan_passes
 
     def counting(contexts, *args, **more):
         seen.extend(contexts)
-        return make_plans(contexts, *args, **more)
+        return plan_passes(contexts, *args, **more)
 
-    monkeypatch.setattr(prediction, "make_plans", counting)
+    monkeypatch.setattr(prediction, "plan_passes", counting)
     run("pairs", blimp, "--model", model_folder("bert"))
     assert len(seen) == 3  # of eight
 

@@ -10,7 +10,7 @@ import torch
 from spacy.tokens import Doc, Span, Token
 
 from spacy_pll.attributes.stored import store
-from spacy_pll.metrics import get_metric
+from spacy_pll.metrics import original
 from spacy_pll.settings import ScoringSettings
 
 from ..conftest import SENTENCES
@@ -85,13 +85,13 @@ def test_a_metric_that_the_model_cannot_serve(make_nlp, add_metric):
 
 
 def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric):
-    add_metric("pieces", get_metric("original"))
+    add_metric("pieces", original)
     with pytest.raises(ValueError, match="'pll_pieces' would have two meanings"):
         make_nlp(metrics=["word_l2r", "pieces"])
 
 
 def test_a_metric_of_one_component_under_the_name_of_another(make_nlp, add_metric):
-    add_metric("mine", get_metric("original"))
+    add_metric("mine", original)
     for metric in ("original", "mine"):
         with pytest.raises(ValueError, match=f"under {metric} are called if `attr` is 'pll'.*`attr='{metric}_pll'`"):
             make_nlp(attr=f"pll_{metric}")

@@ -8,6 +8,7 @@ from spacy_pll import make_pipeline
 from spacy_pll.scoring.groups import GroupBatch
 
 from ..conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer
+from ..scoring.planned import batches_of_docs
 
 MARGIN = {"metrics": ["word_l2r", "original"], "mask_margin": 1}
 # name: architecture, its settings, the settings of the component, texts, rows of the largest pass (None: several).
@@ -43,19 +44,17 @@ def test_halves_answer_as_the_whole_does(kind):
     nlp = make_pipeline((build_transformer(architecture, tokenizer, **more), tokenizer), **settings)
     predictor = nlp.get_pipe("pll").predictor
     loaded = predictor.prepare()
-    contexts = predictor.tokenize([nlp.make_doc(text) for text in texts]).contexts
     n_halved = 0
-    for plan in predictor.plans(contexts, loaded):
-        for batch in plan.passes(loaded.limits(plan)).batches:
-            if isinstance(batch, GroupBatch) and n_rows == 1:
-                assert batch.n_rows == 1 and batch.n_slots > 2 * batch.block
-            whole, parts = answer(loaded, [batch]), [batch]
-            while any(part.can_be_halved for part in parts):
-                parts = [half for part in parts for half in (part.halves() if part.can_be_halved else [part])]
-                np.testing.assert_allclose(answer(loaded, parts), whole, atol=1e-5)
-                n_halved += 1
-            assert n_rows is None or batch.n_rows == n_rows
-            assert max(part.size for part in parts) < batch.size or batch.n_rows == 1
+    for batch in batches_of_docs(predictor, [nlp.make_doc(text) for text in texts]):
+        if isinstance(batch, GroupBatch) and n_rows == 1:
+            assert batch.n_rows == 1 and batch.n_slots > 2 * batch.block
+        whole, parts = answer(loaded, [batch]), [batch]
+        while any(part.can_be_halved for part in parts):
+            parts = [half for part in parts for half in (part.halves() if part.can_be_halved else [part])]
+            np.testing.assert_allclose(answer(loaded, parts), whole, atol=1e-5)
+            n_halved += 1
+        assert n_rows is None or batch.n_rows == n_rows
+        assert max(part.size for part in parts) < batch.size or batch.n_rows == 1
     assert n_halved > 1
 
 

@@ -13,12 +13,12 @@ from spacy_pll.language_model.base import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGI
 from spacy_pll.metrics import get_metric
 from spacy_pll.prediction import batches_of
 from spacy_pll.scoring.passes import PassLimits
-from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Contexts, read_spans
+from spacy_pll.scoring.windows import read_spans
 
 from ..conftest import build_transformer, data_folder, get_tokenizer
 from ..corruption import brown_sentences
 from ..models.test_minicons import sentences
+from ..scoring.planned import batches_of_docs, plan_of, plans_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_english")]
 
@@ -34,7 +34,7 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     for names in (["word_l2r"], ["word_l2r", "original", "whole_word"]):
         # Sentence by sentence: pairs share more rows when they are planned together.
         metrics = [get_metric(name) for name in names]
-        plans = [plan for c in contexts for plan in make_plans(Contexts.of([c]), metrics, tokenizer.mask_token_id)]
+        plans = [plan_of([context], metrics, mask_id=tokenizer.mask_token_id) for context in contexts]
         rows[len(names)] = sum(plan.n_rows for plan in plans)
     print(f"forward rows: {rows[1]} for one metric, {rows[3]} for three")  # pytest -s shows it
     assert rows[1] == sum(len(context.word) for context in contexts)
@@ -48,8 +48,9 @@ def test_little_of_what_is_computed_is_padding():
     for doc in nlp.pipe(brown_sentences(data_folder("data/brown") / "brown.zip", 1000, words=(1, 200))):
         contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
     ids = padding = 0
-    for plan in make_plans(Contexts.of(contexts), [get_metric("word_l2r")], tokenizer.mask_token_id):
-        for batch in plan.passes(PassLimits(2048, 1000, 0)).batches:
+    limits = PassLimits(2048, 1000, pad_id=0)
+    for plan in plans_of(contexts, [get_metric("word_l2r")], limits, mask_id=tokenizer.mask_token_id):
+        for batch in plan.batches:
             ids += batch.size
             padding += batch.size - batch.n_ids
     print(f"padding: {padding / ids:.1%} of {ids:,} ids")
@@ -75,10 +76,11 @@ def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin)
 
     def count(batches: Iterable[list[Doc]]) -> dict[str, tuple[float, float]]:
         """Of 1,000 sentences, in each precision: the passes, and their cost in ids."""
-        plans = [plan for docs in batches for plan in predictor.plans(predictor.tokenize(docs).contexts, loaded)]
-        found = {}
+        batches, found = list(batches), {}
         for name, cost in costs.items():
-            passes = [batch for plan in plans for batch in plan.passes(limits._replace(pass_cost=cost)).batches]
+            these = limits._replace(pass_cost=cost)
+            limited = replace(loaded, rows=these, groups=these)
+            passes = [batch for docs in batches for batch in batches_of_docs(predictor, docs, limited)]
             found[name] = len(passes) / 20.1, sum(batch.size + cost for batch in passes) / 20.1
         return found
 

@@ -5,15 +5,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.groups import BLOCK, GroupPlan, filled, near_runs
-from spacy_pll.scoring.masks import HIDDEN, MASKED, REACH, SEEN, masked_rows, runs_of
-from spacy_pll.scoring.passes import PassLimits
-from spacy_pll.scoring.plan import make_plans
-from spacy_pll.scoring.windows import Context, Contexts
+from spacy_pll.metrics import Metric, get_metric
+from spacy_pll.scoring.groups import BLOCK, GroupBatch, filled, near_runs
+from spacy_pll.scoring.masks import HIDDEN, MASKED, REACH, SEEN, runs_of
+from spacy_pll.scoring.passes import Batch, PassLimits
+from spacy_pll.scoring.windows import Context
+
+from .planned import MASK, plan_of_groups, plans_of
 
 pytestmark = pytest.mark.core
-MASK, PAD = 4, 0
+NO_LIMITS = PassLimits(10**6, 10**6, pad_id=0)
 METRICS = ["word_l2r", "original", "word_any_order"]
 
 
@@ -95,37 +96,28 @@ def answer(batch):
     return np.array(out)
 
 
-def scores(plan, max_tokens, max_targets, pad):
-    batches, sums = plan.passes(PassLimits(max_tokens, max_targets, PAD, one_row=not pad))
-    batches = list(batches)
-    assert sum(batch.n_targets for batch in batches) == plan.n_targets
-    return sums.scores(np.concatenate([answer(batch) for batch in batches]))
-
-
 @given(contexts(), st.integers(0, 5), st.integers(1, 400), st.integers(1, 50), st.booleans())
 def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_tokens, max_targets, pad):
     metrics = [get_metric(name) for name in METRICS]
-    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK, REACH)
-    if not len(rows.source):
+    if not any(context.scored.any() for context in contexts):
         return
-    plan = GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin)
+    limits = PassLimits(max_tokens, max_targets, pad_id=0, one_row=not pad)
+    scores = plan_of_groups(contexts, metrics, margin, limits, reach=REACH).scores(answer)
     ends = np.cumsum([len(context.word) for context in contexts])
-    found = np.split(scores(plan, max_tokens, max_targets, pad), ends[:-1], axis=1)
+    found = np.split(scores, ends[:-1], axis=1)
     for c, context in enumerate(contexts):
         if not context.scored.any():
             assert not found[c].any()
             continue
-        own = masked_rows(Contexts.of([context]), metrics, None, MASK, REACH)
-        alone = scores(GroupPlan(Contexts.of([context]), own, len(metrics), MASK, margin), 10**6, 10**6, True)
+        alone = plan_of_groups([context], metrics, margin, NO_LIMITS, reach=REACH).scores(answer)
         np.testing.assert_allclose(found[c], alone)
 
 
 @given(contexts(), st.integers(0, 5))
 def test_halves_ask_the_same(contexts, margin):
-    rows = masked_rows(Contexts.of(contexts), [get_metric("word_l2r")], None, MASK, REACH)
-    if not len(rows.source):
+    if not any(context.scored.any() for context in contexts):
         return
-    for batch in GroupPlan(Contexts.of(contexts), rows, 1, MASK, margin).passes(PassLimits(10**6, 10**6, PAD)).batches:
+    for batch in plan_of_groups(contexts, [get_metric("word_l2r")], margin, NO_LIMITS, reach=REACH).batches:
         parts, whole = [batch], answer(batch)
         while any(part.can_be_halved for part in parts):
             parts = [half for part in parts for half in (part.halves() if part.can_be_halved else (part,))]
@@ -137,13 +129,9 @@ def test_halves_ask_the_same(contexts, margin):
 @example([Context(np.array([1, *[5] * 30, 2], dtype=np.int32), 1, np.arange(30) // 15, np.ones(30, dtype=bool))], 0)
 def test_groups_of_a_half_are_no_more_than_its_ids(contexts, margin):
     """A model may count something for each group (ESM its masks), in an array as long as a row."""
-    metrics = [get_metric(name) for name in METRICS]
-    rows = masked_rows(Contexts.of(contexts), metrics, None, MASK, REACH)
-    if not len(rows.source):
+    if not any(context.scored.any() for context in contexts):
         return
-    parts = list(
-        GroupPlan(Contexts.of(contexts), rows, len(metrics), MASK, margin).passes(PassLimits(10**6, 10**6, PAD)).batches
-    )
+    parts = plan_of_groups(contexts, [get_metric(name) for name in METRICS], margin, NO_LIMITS, reach=REACH).batches
     while parts:
         assert all(group_of(part).max() < part.width for part in parts)
         parts = [half for part in parts if part.can_be_halved for half in part.halves()]
@@ -159,8 +147,7 @@ def test_a_row_with_fewer_blocks_than_the_longest_one_is_halved():
 def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
     context = Context(np.array([1, 7, 8, 9, 2], dtype=np.int32), 1, np.array([0, 1, 1]), np.ones(3, dtype=bool))
     metrics = [get_metric("word_l2r"), get_metric("original")]
-    rows = masked_rows(Contexts.of([context]), metrics, None, MASK)
-    (batch,) = GroupPlan(Contexts.of([context]), rows, 2, MASK, 0).passes(PassLimits(1000, 1000, PAD)).batches
+    (batch,) = plan_of_groups([context], metrics, 0, NO_LIMITS).batches
     # word_l2r: [7], [8 9], [9]; original: [7], [8], [9].
     groups = {tuple(true_of(batch)[0, 5:][group_of(batch)[0] == g].tolist()) for g in range(group_of(batch).max() + 1)}
     assert groups == {(1,), (2, 3), (2,), (3,)}
@@ -171,9 +158,8 @@ def test_a_row_holds_the_context_once_and_equal_sets_are_one_group():
 def test_groups_of_many_texts_are_those_of_each_text():
     """With the sets of one text, the numbers of texts must not be taken for those of sets."""
     ids = [np.array([1, 5 + n // 40, 5 + n % 40, 7, 2], dtype=np.int32) for n in range(400)]
-    together = Contexts.of([Context(one, 1, np.arange(3), np.ones(3, dtype=bool)) for one in ids])
-    rows = masked_rows(together, [get_metric("original")], None, MASK)
-    batches = GroupPlan(together, rows, 1, MASK, 0).passes(PassLimits(1000, 1000, PAD)).batches
+    contexts = [Context(one, 1, np.arange(3), np.ones(3, dtype=bool)) for one in ids]
+    batches = plan_of_groups(contexts, [get_metric("original")], 0, PassLimits(1000, 1000, pad_id=0)).batches
     assert sum(len(batch.flat.member[batch.runs]) for batch in batches) == 3 * len(ids)
 
 
@@ -183,12 +169,23 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
     word_l2r = [get_metric("word_l2r")]
     sizes = {}
     for margin in (0, 5, 8, 9, 1000):
-        plans = list(make_plans(Contexts.of([context]), word_l2r, MASK, None, margin))
-        sizes[margin] = {type(plan).__name__: plan.n_targets for plan in plans}
-    assert sizes[0] == {"GroupPlan": n}
-    assert sizes[5] == {"RowPlan": 1, "GroupPlan": n - 1}  # the one in the middle sees five on each side, and all of it
-    assert sizes[9] == sizes[1000] == {"RowPlan": n}
-    assert sizes[8]["GroupPlan"] == 2
+        plans = plans_of([context], word_l2r, mask_margin=margin)
+        sizes[margin] = {plan.kind: plan.n_targets for plan in plans}
+    assert sizes[0] == {GroupBatch: n}
+    assert sizes[5] == {Batch: 1, GroupBatch: n - 1}  # the one in the middle sees five on each side, and all of it
+    assert sizes[9] == sizes[1000] == {Batch: n}
+    assert sizes[8][GroupBatch] == 2
+
+
+def test_rows_and_groups_have_limits_of_their_own():
+    contexts = [Context(np.arange(m, m + 11), 1, np.arange(9), np.ones(9, dtype=bool)) for m in (10, 30, 50, 70)]
+    one_row = NO_LIMITS._replace(one_row=True)
+    for limits, of_groups, expected in (
+        (one_row, NO_LIMITS, {Batch: 4, GroupBatch: 1}),
+        (NO_LIMITS, one_row, {Batch: 1, GroupBatch: 4}),
+    ):
+        plans = plans_of(contexts, [get_metric("word_l2r")], limits, of_groups, mask_margin=5)
+        assert {plan.kind: len(plan.batches) for plan in plans} == expected
 
 
 @given(
@@ -196,12 +193,11 @@ def test_a_group_that_is_the_whole_context_is_a_plain_row():
 )
 def test_a_metric_that_does_not_say_that_it_masks_within_words_has_the_same_groups(contexts, margin, name):
     """Its rows are made context by context. There, too, the masks of a long word do not reach further."""
-    together = Contexts.of(contexts)
-    if not together.scored.any():
+    if not any(context.scored.any() for context in contexts):
         return
 
     def asked(metric):
-        rows = masked_rows(together, [metric], None, MASK, REACH)
-        return scores(GroupPlan(together, rows, 1, MASK, margin), 10**6, 10**6, True)
+        return plan_of_groups(contexts, [metric], margin, NO_LIMITS, reach=REACH).scores(answer)
 
-    np.testing.assert_allclose(asked(lambda word: get_metric(name)(word)), asked(get_metric(name)))
+    own = get_metric(name)
+    np.testing.assert_allclose(asked(Metric(lambda word: own.function(word))), asked(own))

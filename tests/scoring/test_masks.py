@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import MaskRows, ask, causal, get_metric
+from spacy_pll.metrics import MaskRows, Metric, get_metric, original
 from spacy_pll.scoring import masks
 from spacy_pll.scoring.masks import masked_rows, share_passes
 from spacy_pll.scoring.windows import Context, Contexts
 
 from ..test_metrics import WITHIN_WORDS
-from .test_plan import LIMITS, MASK, make_context, make_plans, plan_of, scores_of
+from .planned import MASK, make_context, plan_of, plans_of, scores_of
 
 pytestmark = pytest.mark.core
 
@@ -52,7 +52,7 @@ def test_passes_keep_their_distance_and_are_as_few_as_can_be(lengths, spacing, d
 @pytest.mark.parametrize("name", WITHIN_WORDS)
 def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, spacing, data):
     context = contexts_of(lengths, data)
-    exact = get_metric(name)(context.word)
+    exact = get_metric(name).mask_rows(context.word)
     expected = sorted(
         (int(t), tuple(np.flatnonzero(masked)), weight)
         for t, masked, weight in zip(exact.target, exact.masked, exact.weight)
@@ -81,23 +81,24 @@ def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, sp
 @pytest.mark.parametrize("name", ["original", "word_l2r", "word_r2l", "whole_word"])
 def test_the_number_of_passes_does_not_grow_with_the_context(name, lengths, spacing):
     word = words_of(lengths)
-    n_rows = plan_of([make_context(np.arange(len(word)) + 5, word)], [get_metric(name)], spacing).n_rows
+    n_rows = plan_of([make_context(np.arange(len(word)) + 5, word)], [get_metric(name)], mask_spacing=spacing).n_rows
     assert n_rows <= spacing + 2 * (max(lengths) - 1)
 
 
 def test_one_piece_words_take_as_many_passes_as_the_spacing_says():
     context = make_context(np.arange(400) + 5, np.arange(400))
     for name in WITHIN_WORDS:
-        assert [plan_of([context], [get_metric(name)], n).n_rows for n in (1, 4, 8, 400)] == [1, 4, 8, 400]
+        plans = [plan_of([context], [get_metric(name)], mask_spacing=n) for n in (1, 4, 8, 400)]
+        assert [plan.n_rows for plan in plans] == [1, 4, 8, 400]
     several = [get_metric(name) for name in WITHIN_WORDS]
-    assert plan_of([context], several, 8).n_rows == 8  # they ask for the same rows
+    assert plan_of([context], several, mask_spacing=8).n_rows == 8  # they ask for the same rows
 
 
 def test_a_spacing_wider_than_the_context_is_exact():
     context = make_context(np.arange(12) + 5, words_of([1, 3, 2, 1, 5]))
     for name in WITHIN_WORDS:
         metrics = [get_metric(name)]
-        exact, spaced = (scores_of([plan_of([context], metrics, n)], [context], 1) for n in (None, 12))
+        exact, spaced = (scores_of([plan_of([context], metrics, mask_spacing=n)], [context], 1) for n in (None, 12))
         np.testing.assert_allclose(exact, spaced)
 
 
@@ -107,10 +108,10 @@ def test_a_spacing_wider_than_the_context_is_exact():
 def test_what_is_merged_depends_on_the_context_and_the_metric_alone(name, many, spacing, max_ids, data):
     contexts = [contexts_of(lengths, data) for lengths in many]
     names = [name, *data.draw(st.lists(st.sampled_from(WITHIN_WORDS), max_size=2))]
-    plans = make_plans(contexts, [get_metric(name) for name in names], MASK, spacing, max_ids=max_ids)
+    plans = plans_of(contexts, [get_metric(name) for name in names], mask_spacing=spacing, max_ids=max_ids)
     together = scores_of(plans, contexts, len(names))
     for context, found in zip(contexts, together):
-        [alone] = scores_of(make_plans([context], [get_metric(name)], MASK, spacing), [context], 1)
+        [alone] = scores_of(plans_of([context], [get_metric(name)], mask_spacing=spacing), [context], 1)
         np.testing.assert_allclose(found[0], alone[0])
 
 
@@ -145,7 +146,7 @@ def test_a_long_context_is_planned_in_little_memory():
     context = make_context(np.arange(len(word)) % 1000 + 5, word)
     tracemalloc.start()
     try:
-        plan = plan_of([context], [get_metric("word_l2r"), get_metric("word_any_order")], 8)
+        plan = plan_of([context], [get_metric("word_l2r"), get_metric("word_any_order")], mask_spacing=8)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -153,19 +154,21 @@ def test_a_long_context_is_planned_in_little_memory():
     assert peak < 50e6, peak
 
 
-def of_another_package(masked_of):
+def of_another_package(masked_of, within_words=None):
     def metric(word):
         n = len(word)
         return MaskRows(np.arange(n), masked_of(word, n), np.ones(n))
 
-    return metric
+    if within_words is not None:
+        metric.within_words = within_words
+    return Metric(metric)
 
 
 def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
     context = make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))
     unknown = of_another_package(lambda word, n: np.triu(word[:, None] == word))
     own = get_metric("word_l2r")
-    scores = [scores_of([plan_of([context], [m], 3)], [context], 1) for m in (unknown, own)]
+    scores = [scores_of([plan_of([context], [m], mask_spacing=3)], [context], 1) for m in (unknown, own)]
     np.testing.assert_allclose(*scores)
     for masked_of in (
         lambda word, n: np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool),  # of the next word too
@@ -173,23 +176,20 @@ def test_a_metric_that_does_not_say_what_it_masks_is_looked_at():
         lambda word, n: (word[:, None] == word) & ~np.eye(n, dtype=bool),  # all but the target
     ):
         with pytest.raises(ValueError, match="'metric' does not mask each scored piece.*Leave out `mask_spacing`"):
-            plan_of([context], [of_another_package(masked_of)], 3)
+            plan_of([context], [of_another_package(masked_of)], mask_spacing=3)
 
 
 @pytest.mark.parametrize("margin", [None, 0, 1])
 def test_a_claim_of_a_metric_that_leaves_its_target_in_sight_is_found_out(margin):
     """With a margin it would be scored at a place of another group, or nowhere."""
-    contexts = Contexts.of([make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))])
+    contexts = [make_context(np.arange(9) + 5, words_of([2, 3, 1, 3]))]
     for masked_of in (
         lambda word, n: np.zeros((n, n), dtype=bool),  # nothing is masked
         lambda word, n: (word[:, None] == word) & ~np.eye(n, dtype=bool),  # all but the target
     ):
-        metric = of_another_package(masked_of)
-        metric.within_words = True
         with pytest.raises(ValueError, match="'metric' says .* it has a row that does not mask the piece .* to False"):
-            list(make_plans(contexts, [metric], MASK, mask_margin=margin))
-        metric.within_words = False
-        assert list(make_plans(contexts, [metric], MASK))
+            plans_of(contexts, [of_another_package(masked_of, within_words=True)], mask_margin=margin)
+        assert plans_of(contexts, [of_another_package(masked_of, within_words=False)])
 
 
 @pytest.mark.parametrize("spacing", [None, 3])
@@ -200,10 +200,9 @@ def test_an_untrue_claim_is_found_out(spacing):
         lambda word, n: np.triu(word[:, None] == word) if n > 6 else np.eye(n, dtype=bool),  # depends on the context
         lambda word, n: np.eye(n, n if n > 6 else n + 1, dtype=bool),  # as long as the context, or longer
     ):
-        metric = of_another_package(masked_of)
-        metric.within_words = True
+        metric = of_another_package(masked_of, within_words=True)
         with pytest.raises(ValueError, match="'metric' says that it masks within words, but .* to False"):
-            plan_of([context], [metric], spacing)
+            plan_of([context], [metric], mask_spacing=spacing)
 
 
 @pytest.mark.parametrize("k", range(1, 7))
@@ -215,7 +214,7 @@ def test_any_order_costs_a_pass_a_subset(k):
 def test_a_metric_that_masks_nothing_is_one_row():
     n = 700
     context = Context(np.arange(n + 2), 1, np.arange(n), np.random.default_rng(0).random(n) < 0.7)
-    rows = masked_rows(Contexts.of([context]), [causal], None, MASK)
+    rows = masked_rows(Contexts.of([context]), [get_metric("causal")], None, MASK)
     assert rows.entries.piece.tolist() == np.flatnonzero(context.scored).tolist()
     assert rows.source.tolist() == [0] and not len(rows.run_row) and not rows.entries.row.any()
 
@@ -225,8 +224,7 @@ def test_what_is_not_wanted_stays_in_sight():
     word, wanted = words_of([1, 3, 1, 2]), np.array([0, 0, 1, 1, 1, 0, 0], dtype=bool)
     context = Context(np.arange(5, 14), 1, word, wanted, wanted)
     for name in ("whole_word", "word_r2l", "word_any_order", "sentence_any_order", "original", "word_l2r"):
-        plan = plan_of([context], [get_metric(name)])
-        [batch] = plan.passes(LIMITS).batches
+        [batch] = plan_of([context], [get_metric(name)]).batches
         masked = batch.ids == MASK
         assert masked.any() and not masked[:, 1:-1][:, ~wanted].any() and not masked[:, [0, -1]].any()
         if name == "whole_word":
@@ -234,7 +232,7 @@ def test_what_is_not_wanted_stays_in_sight():
         if name == "sentence_any_order":  # all orders of the three pieces
             assert batch.n_rows == 2**3 - 1
     for name in ("sentence_l2r", "left_context"):  # hide what follows
-        [batch] = plan_of([context], [get_metric(name)]).passes(LIMITS).batches
+        [batch] = plan_of([context], [get_metric(name)]).batches
         assert (batch.ids[batch.row, batch.lengths[batch.row] - 2] == MASK).all()
 
 
@@ -243,10 +241,10 @@ def test_wanted_pieces_with_others_between_them(name):
     """They are masked as if the others were not there."""
     wanted, metric = np.array([1, 0, 1, 1, 0, 1], dtype=bool), get_metric(name)
     context = Context(np.arange(5, 13), 1, np.zeros(6, dtype=int), wanted, wanted)
-    rows, place = ask(metric, np.zeros(4, dtype=int)), 1 + np.flatnonzero(wanted)
+    rows, place = metric.mask_rows(np.zeros(4, dtype=int)), 1 + np.flatnonzero(wanted)
     expected = {(int(place[t]), tuple(place[masked])) for t, masked in zip(rows.target, rows.masked)}
     found = set()
-    for batch in plan_of([context], [metric]).passes(LIMITS).batches:
+    for batch in plan_of([context], [metric]).batches:
         masked = [tuple(np.flatnonzero(ids == MASK)) for ids in batch.ids]
         found |= {(int(t), masked[row]) for row, t in zip(batch.row, batch.position)}
     assert found == expected
@@ -285,7 +283,7 @@ def test_wanted_pieces_with_others_between_them(name):
 )
 def test_mask_rows_of_another_package_are_checked(change, problem):
     def broken(word):
-        return change(get_metric("original")(word))
+        return change(original(word))
 
     with pytest.raises(ValueError, match=problem):
-        list(make_plans([make_context([5, 6, 7], [0, 0, 1])], [broken], MASK))
+        plans_of([make_context([5, 6, 7], [0, 0, 1])], [Metric(broken)])

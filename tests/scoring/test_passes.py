@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.passes import PassLimits, divide
 
-from .test_plan import LIMITS, MASK, METRICS, contexts, make_plans
+from .planned import plans_of
+from .test_plan import METRICS, contexts
 
 pytestmark = pytest.mark.core
 
@@ -61,8 +62,8 @@ def test_halves_of_a_pass_have_the_same_targets(contexts, names):
         assert min(first.n_targets, second.n_targets) > 0
         return [*quarters(first), *quarters(second)]
 
-    for plan in make_plans(contexts, [get_metric(name) for name in dict.fromkeys(names)], MASK):
-        for batch in plan.passes(LIMITS).batches:
+    for plan in plans_of(contexts, [get_metric(name) for name in dict.fromkeys(names)]):
+        for batch in plan.batches:
             parts = quarters(batch)
             assert [each for part in parts for each in targets(part)] == list(targets(batch))
             assert all(part.ids.shape == (1, part.lengths[0]) and len(part.target) == 1 for part in parts)

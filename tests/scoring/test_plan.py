@@ -3,28 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import MaskRows, get_metric
-from spacy_pll.scoring import plan as planning
+from spacy_pll.metrics import MaskRows, Metric, get_metric
 from spacy_pll.scoring.passes import PassLimits
-from spacy_pll.scoring.windows import Context, Contexts
+
+from .planned import MASK, fake_model, make_context, plan_of, plans_of, scores_of
 
 pytestmark = pytest.mark.core
 
-MASK = 99
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
 WITHIN_WORDS = [name for name in METRICS if name != "sentence_l2r"]
-LIMITS = PassLimits(max_tokens=100, max_targets=100, pad_id=0)
-
-
-def make_plans(contexts, *args, **kwargs):
-    """The plans for some single contexts."""
-    return planning.make_plans(Contexts.of(contexts), *args, **kwargs)
-
-
-def make_context(ids, word, scored=None):
-    ids = np.array([1, *ids, 2], dtype=np.int32)
-    scored = np.ones(len(word), dtype=bool) if scored is None else np.array(scored, dtype=bool)
-    return Context(ids, 1, np.array(word), scored)
 
 
 @st.composite
@@ -35,31 +22,9 @@ def contexts(draw):
     return make_context(ids, word, draw(st.lists(st.booleans(), min_size=n, max_size=n)))
 
 
-def fake_model(ids, position, target):
-    """An answer that depends on the whole masked context, the position and the target."""
-    return -float((np.arange(1, len(ids) + 1) * ids).sum() * 31 + position * 7 + target) / 1000
-
-
-def answer(plan, limits):
-    log_probs, (batches, sums) = [], plan.passes(limits)
-    for batch in batches:
-        for row, position, target in zip(batch.row, batch.position, batch.target, strict=True):
-            log_probs.append(fake_model(batch.ids[row, : batch.lengths[row]], position, target))
-    assert len(log_probs) == plan.n_targets  # each is asked for once
-    return sums.scores(np.array(log_probs))
-
-
-def scores_of(plans, contexts, n_metrics, limits=LIMITS):
-    lengths = [len(context.word) for context in contexts]
-    total = np.zeros((n_metrics, sum(lengths)))
-    for plan in plans:
-        total += answer(plan, limits)
-    return np.split(total, np.cumsum(lengths)[:-1], axis=1)
-
-
 def brute_force(context, metric):
     out = np.zeros(len(context.word))
-    rows = get_metric(metric)(context.word)
+    rows = get_metric(metric).mask_rows(context.word)
     for target, masked, weight in zip(rows.target, rows.masked, rows.weight):
         ids = context.ids.copy()
         ids[1:-1][masked] = MASK
@@ -78,23 +43,22 @@ def brute_force(context, metric):
 def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_targets, pad):
     metrics = [get_metric(name) for name in names]
     limits = PassLimits(max_tokens, max_targets, 0, pad)
-    plans = list(make_plans(contexts, metrics, MASK))
+    plans = plans_of(contexts, metrics, limits)
     assert len(plans) == any(context.scored.any() for context in contexts)
-    for context, found in zip(contexts, scores_of(plans, contexts, len(names), limits)):
+    for context, found in zip(contexts, scores_of(plans, contexts, len(names))):
         np.testing.assert_allclose(found, [brute_force(context, name) for name in names])
     if not plans:
         return
     [plan] = plans
     longest = np.inf
-    batches = list(plan.passes(limits).batches)
-    assert sum(batch.n_rows for batch in batches) == plan.n_rows
-    for batch, following in zip(batches, batches[1:]):  # one more row would be too many, or is shorter
+    assert plan.n_rows == plan_of(contexts, metrics).n_rows  # limits divide rows among passes, and no more
+    for batch, following in zip(plan.batches, plan.batches[1:]):  # one more row would be too many, or is shorter
         assert (
             (batch.n_rows + 1) * batch.ids.shape[1] > max_tokens
             or len(batch.target) + (following.row == 0).sum() > max_targets
             or following.lengths[0] < batch.lengths[-1]
         )
-    for batch in batches:
+    for batch in plan.batches:
         assert len(batch.ids) == 1 or batch.ids.size <= max_tokens
         assert len(batch.ids) == 1 or len(batch.target) <= max_targets
         assert pad or len(set(batch.lengths)) == 1
@@ -102,11 +66,6 @@ def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_
         longest = batch.ids.shape[1]
         for ids, length in zip(batch.ids, batch.lengths):
             assert (ids[length:] == 0).all()
-
-
-def plan_of(contexts, metrics, mask_spacing=None):
-    [plan] = make_plans(contexts, metrics, MASK, mask_spacing)
-    return plan
 
 
 def test_equal_masked_contexts_are_computed_once():
@@ -130,7 +89,7 @@ def test_a_metric_may_average_over_several_rows_a_target():
         return MaskRows(np.tile(np.arange(n), 2), masked, np.full(2 * n, 0.5))
 
     context = make_context([10, 11, 12, 13], [0, 1, 2, 3])
-    [scores] = scores_of([plan_of([context], [both_neighbours])], [context], 1)
+    [scores] = scores_of([plan_of([context], [Metric(both_neighbours)])], [context], 1)
     expected = []
     for t in range(4):
         values = []
@@ -152,11 +111,11 @@ def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names,
     if mask_spacing is not None:
         names = [name for name in names if name in WITHIN_WORDS] or ["original"]
     metrics = [get_metric(name) for name in names]
-    small = list(make_plans(contexts, metrics, MASK, mask_spacing, max_ids=max_ids))
+    small = plans_of(contexts, metrics, mask_spacing=mask_spacing, max_ids=max_ids)
     if mask_spacing is None and set(names) <= {"original", "whole_word", "word_l2r", "word_r2l", "sentence_l2r"}:
         for plan in small:  # a word is not divided
             assert plan.n_ids <= max(max_ids, 8 * 10 * len(names))
-    whole = scores_of(make_plans(contexts, metrics, MASK, mask_spacing), contexts, len(metrics))
+    whole = scores_of(plans_of(contexts, metrics, mask_spacing=mask_spacing), contexts, len(metrics))
     for found, expected in zip(scores_of(small, contexts, len(metrics)), whole):
         np.testing.assert_allclose(found, expected)
 
@@ -164,13 +123,13 @@ def test_plans_are_bounded_and_their_sums_are_those_of_one_plan(contexts, names,
 def test_a_plan_is_filled_to_its_bound():
     contexts = [make_context([10 + i, 11, 12], [0, 1, 2]) for i in range(4)]  # three rows each, of five ids
     for max_ids, expected in [(60, [12]), (59, [11, 1]), (30, [6, 6]), (29, [5, 5, 2])]:
-        plans = make_plans(contexts, [get_metric("original")], MASK, max_ids=max_ids)
+        plans = plans_of(contexts, [get_metric("original")], max_ids=max_ids)
         assert [plan.n_targets for plan in plans] == expected
 
 
 def test_the_longest_contexts_are_planned_first():
     contexts = [make_context(np.arange(10, 10 + n), np.arange(n)) for n in (1, 4, 2)]
-    plans = make_plans(contexts, [get_metric("original")], MASK, max_ids=30)
+    plans = plans_of(contexts, [get_metric("original")], max_ids=30)
     assert [plan.n_ids for plan in plans] == [28, 7]
 
 
@@ -178,6 +137,6 @@ def test_the_longest_contexts_are_planned_first():
 def test_metrics_share_rows_in_contexts_that_need_several_plans(names):
     context = make_context(np.arange(5, 65), np.arange(60) // 2)
     metrics = [get_metric(name) for name in names]
-    plans = list(make_plans([context], metrics, MASK, max_ids=62 * 12))
+    plans = plans_of([context], metrics, max_ids=62 * 12)
     assert len(plans) > 4
     assert sum(plan.n_rows for plan in plans) == 60 * (1 + 0.5 * (len(names) > 1))

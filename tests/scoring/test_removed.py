@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spacy_pll.errors import PLLError
-from spacy_pll.metrics import LEFT_CONTEXT_MASKS, MaskRows, check_mask_rows, left_context, n_added_masks, sentence_l2r
+from spacy_pll.metrics import LEFT_CONTEXT_MASKS, MaskRows, Metric, check_mask_rows, get_metric
 from spacy_pll.pipelines import make_pipeline
 
 from .. import reference
@@ -50,7 +50,8 @@ def test_windows_leave_room_for_the_masks(make_nlp, language_model):
     nlp = make_nlp("bert", metrics=["left_context"], keep_pieces=True)
     text = PARAGRAPH * 4
     assert len(nlp(text)._.pll_data["ids"]) > 140 and np.isfinite(nlp(text)._.pll)
-    assert n_added_masks(left_context) == LEFT_CONTEXT_MASKS - 1 and n_added_masks(sentence_l2r) == 0
+    added = {name: get_metric(name).n_added_masks for name in ("left_context", "sentence_l2r")}
+    assert added == {"left_context": LEFT_CONTEXT_MASKS - 1, "sentence_l2r": 0}
     full = language_model("bert").load().max_length
     contexts = nlp.get_pipe("pll").predictor.tokenize([nlp.make_doc(text)]).contexts
     assert len(contexts) > 1 and contexts.lengths.max() <= full - 2
@@ -84,10 +85,10 @@ def test_rows_that_contradict_themselves(make_nlp, add_metric):
     rows = near_context(np.arange(4))
     for removed in (rows.masked, np.ones((4, 4), dtype=bool)):
         with pytest.raises(ValueError, match="masks a piece, or scores it, and removes it as well"):
-            check_mask_rows(rows._replace(removed=removed), 4, wrong)
+            check_mask_rows(rows._replace(removed=removed), 4, Metric(wrong))
     for change in ({"removed": rows.removed[:, 1:]}, {"removed": rows.weight}, {"masked": rows.masked[:, 1:]}):
         with pytest.raises(ValueError, match="and None or the bool array `removed`"):
-            check_mask_rows(rows._replace(**change), 4, wrong)
+            check_mask_rows(rows._replace(**change), 4, Metric(wrong))
 
 
 def test_the_built_in_model_reads_as_it_writes():

@@ -19,7 +19,7 @@ from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, make_manifest
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import PLLError
-from spacy_pll.metrics import get_metric
+from spacy_pll.metrics import pll_metrics
 from spacy_pll.user_code import ImportedCode, import_code
 
 from .. import reference
@@ -178,7 +178,7 @@ def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch)
         )
         import_code(str(tmp_path / f"{name}.py"))
     sent = tmp_path / "sent"
-    sent.write_bytes(pickle.dumps([ImportedCode(), *(get_metric(name) for name in names)]))
+    sent.write_bytes(pickle.dumps([ImportedCode(), *map(pll_metrics.get, names)]))
     script = "import pickle, sys; print(*(one.__module__ for one in pickle.load(open(sys.argv[1], 'rb'))[1:]))"
     done = subprocess.run([sys.executable, "-c", script, sent], capture_output=True, text=True, check=True)
     modules = done.stdout.split()
