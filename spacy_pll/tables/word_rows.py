@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from ..cells import Missing, is_missing, label_of, whole_number
 from ..component import get_scorer
 from ..errors import InputError, PLLError, no_column
-from ..metrics import get_metric, shows_what_follows
+from ..metrics import get_metric
 from ..pipelines import Model, PipelineSettings, make_pipeline
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
@@ -169,7 +169,7 @@ def is_after_words_before(metric: str) -> bool:
     """Whether the surprisal of a word under a metric depends on the words before it alone, as research on reading has
     it.
     """
-    return not shows_what_follows(get_metric(metric))
+    return not get_metric(metric).shows_what_follows
 
 
 def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str]) -> list[list[tuple[int, str]]]:
