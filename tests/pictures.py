@@ -82,6 +82,44 @@ def draw_groups(driver, folder: Path):
         plt.close(figure)
 
 
+def draw_masks(driver, folder: Path):
+    """What each metric hides while a piece in the middle of a word is guessed."""
+    import matplotlib.pyplot as plt
+
+    metrics = ["word_l2r", "original", "whole_word", "sentence_l2r", "left_context", "word_r2l", "unmasked"]
+    colours = {"?": "#f2a541", "_": "#8a8f98"}
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 11}):
+        figure, ax = plt.subplots(figsize=(9.2, 3.2))
+        for row, metric in enumerate(metrics):
+            nlp = spacy.blank("en")
+            nlp.add_pipe("pll", config={"metrics": [metric]})
+            found = visualize.masked_texts(nlp, "She lost the souvenir today.")
+            [text] = [one for one in found if one.piece == "##u"]
+            for column, piece in enumerate(text.read[1:-1]):
+                is_asked = column == text.position - 1
+                shown = "?" if is_asked and piece == "[MASK]" else piece.replace("[MASK]", "_")
+                colour = "#fbe3bf" if is_asked else "#edf0f4"
+                box = plt.Rectangle((column, row), 0.95, 0.84, color=colours.get(shown, colour), linewidth=0)
+                ax.add_patch(box)
+                ax.text(column + 0.475, row + 0.42, shown.strip("_"), ha="center", va="center", color="#1d2430")
+            percent = f"{100 * text.probability:.1f} %"
+            ax.text(9.8, row + 0.42, percent, ha="right", va="center", fontweight="bold")
+        ax.set_yticks(np.arange(len(metrics)) + 0.42, metrics)
+        ax.set(xlim=(0, 10), ylim=(len(metrics), -0.1), xticks=[])
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        figure.tight_layout()
+        save_figure(figure, "masks.png")
+
+
+def save_figure(figure, name: str):
+    """Save a figure of Matplotlib with 64 colours."""
+    written = io.BytesIO()
+    figure.savefig(written, dpi=150)
+    Image.open(written).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+
+
 def draw_texts(driver, folder: Path):
     sentences = kauf_ivanova_sentences(read_brown(BROWN))
     (folder / "brown.txt").write_text("\n".join(sentences[:40]) + "\n", encoding="utf8")
@@ -164,6 +202,7 @@ def save(seen, name: str):
 PICTURES: list[Callable] = [
     draw_figure,
     draw_groups,
+    draw_masks,
     draw_texts,
     draw_comparison,
     draw_hungry,
