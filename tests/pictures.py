@@ -22,7 +22,7 @@ from spacy_pll import compare, visualize
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
-from .doc_commands import BROWN, is_python_run, make_runner
+from .doc_commands import BROWN, is_python_run, make_runner, make_stand_ins
 from .doc_examples import PageRun, read_blocks
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -110,14 +110,8 @@ def draw_masks(driver, folder: Path):
         for side in ax.spines.values():
             side.set_visible(False)
         figure.tight_layout()
-        save_figure(figure, "masks.png")
-
-
-def save_figure(figure, name: str):
-    """Save a figure of Matplotlib with 64 colours."""
-    written = io.BytesIO()
-    figure.savefig(written, dpi=150)
-    Image.open(written).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+        figure.savefig(folder / "masks.png", dpi=150)
+        save_drawn(folder / "masks.png", "masks.png")
 
 
 def draw_texts(driver, folder: Path):
@@ -156,8 +150,14 @@ def show_comparison(driver, folder: Path, a: str, b: str):
 def draw_tutorial(driver, folder: Path):
     """The figure that the code of the tutorial draws."""
     run_page(DOCS / "tutorial.md", folder)
-    picture = Image.open(folder / "figure.png").convert("RGB")
-    picture.quantize(64).save(DOCS / "tutorial.png", optimize=True)
+    save_drawn(folder / "figure.png", "tutorial.png")
+
+
+def draw_reading(driver, folder: Path):
+    """The figure that the code of the page about reading times draws."""
+    make_stand_ins(folder)
+    run_page(DOCS / "reading.md", folder)
+    save_drawn(folder / "keys.png", "reading.png")
 
 
 def run_page(page: Path, folder: Path):
@@ -192,6 +192,11 @@ def focus(driver, word: str):
     wait(lambda: find_seen(driver, ".pll-viz .exp"))
 
 
+def save_drawn(path: Path, name: str):
+    """Save a figure of Matplotlib with 64 colours."""
+    Image.open(path).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+
+
 def save(seen, name: str):
     """Save what the browser, or an element of its page, shows, with 256 colours, which halves the file."""
     png = seen.screenshot_as_png if hasattr(seen, "screenshot_as_png") else seen.get_screenshot_as_png()
@@ -207,6 +212,7 @@ PICTURES: list[Callable] = [
     draw_comparison,
     draw_hungry,
     draw_tutorial,
+    draw_reading,
     draw_expectation,
     draw_explorer,
 ]
