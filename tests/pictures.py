@@ -4,7 +4,7 @@
 
 draws them anew, for new weights or a new look: look at all of them then. With the name of a function, such as
 `draw_hungry`, only this one is drawn. Needs the group `test-all`, Chromium with its chromedriver, and the Brown corpus
-in the folder that SPACY_PLL_DATA names.
+and BLiMP in the folder that SPACY_PLL_DATA names.
 """
 
 import io
@@ -22,7 +22,7 @@ from spacy_pll import compare, visualize
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
-from .doc_commands import BROWN, is_python_run, make_runner, make_stand_ins
+from .doc_commands import BROWN, SLOW, is_python_run, make_runner, make_stand_ins
 from .doc_examples import PageRun, read_blocks
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -166,6 +166,13 @@ def run_page(page: Path, folder: Path):
         pass
 
 
+def draw_phenomena(driver, folder: Path):
+    """The accuracy on each phenomenon of BLiMP, as `pairs --plot` draws it."""
+    words = ("--sample", 10, "--metrics", "word_l2r,original", "--plot", folder / "accuracy.png")
+    run("pairs", SLOW["pairs blimp"], *words)
+    save_drawn(folder / "accuracy.png", "phenomena.png")
+
+
 def draw_expectation(driver, folder: Path):
     (folder / "keys.txt").write_text(f"{SINGULAR}\n", encoding="utf8")
     run("render", folder / "keys.txt", folder / "keys.html", "--alternatives", 5, "--distribution")
@@ -213,6 +220,7 @@ PICTURES: list[Callable] = [
     draw_hungry,
     draw_tutorial,
     draw_reading,
+    draw_phenomena,
     draw_expectation,
     draw_explorer,
 ]
