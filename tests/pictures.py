@@ -114,6 +114,35 @@ def draw_masks(driver, folder: Path):
         save_drawn(folder / "masks.png", "masks.png")
 
 
+def draw_windows(driver, folder: Path):
+    """A long text, the windows that read it, and where each piece is scored."""
+    import matplotlib.pyplot as plt
+
+    from spacy_pll.scoring.windows import choose_windows, window_bounds
+
+    word = np.arange(600)  # words of one piece
+    bounds = window_bounds(word, 254)  # the built-in model reads 256, two of them special tokens
+    chosen, _ = choose_windows(word, bounds)
+    colours = ["#4c78a8", "#f2a541", "#59a14f", "#d1495b"]
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 11}):
+        figure, ax = plt.subplots(figsize=(8.2, 2.6))
+        for row, (start, end) in enumerate(bounds):
+            ax.barh(row + 1, end - start, left=start, height=0.7, color="#d9dee6")
+            at = np.flatnonzero(chosen == row)
+            for y in (0, row + 1):
+                ax.barh(y, len(at), left=at[0], height=0.7, color=colours[row])
+        ax.set_yticks(range(len(bounds) + 1), ["the text", *(f"window {n}" for n in range(1, len(bounds) + 1))])
+        ax.set(
+            xlim=(0, len(word)), ylim=(len(bounds) + 0.5, -0.5), xlabel="wordpiece (coloured: scored in this window)"
+        )
+        ax.tick_params(axis="y", length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        figure.tight_layout()
+        figure.savefig(folder / "windows.png", dpi=130)
+        save_drawn(folder / "windows.png", "windows.png")
+
+
 def draw_texts(driver, folder: Path):
     sentences = kauf_ivanova_sentences(read_brown(BROWN))
     (folder / "brown.txt").write_text("\n".join(sentences[:40]) + "\n", encoding="utf8")
@@ -215,6 +244,7 @@ PICTURES: list[Callable] = [
     draw_figure,
     draw_groups,
     draw_masks,
+    draw_windows,
     draw_texts,
     draw_comparison,
     draw_hungry,
