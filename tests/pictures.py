@@ -195,6 +195,12 @@ def run_page(page: Path, folder: Path):
         pass
 
 
+def draw_means(driver, folder: Path):
+    """The figure that the command of the page about regions draws."""
+    run_page(DOCS / "region-means.md", folder)
+    save_drawn(folder / "means.png", "means.png")
+
+
 def draw_phenomena(driver, folder: Path):
     """The accuracy on each phenomenon of BLiMP, as `pairs --plot` draws it."""
     words = ("--sample", 10, "--metrics", "word_l2r,original", "--plot", folder / "accuracy.png")
@@ -250,6 +256,7 @@ PICTURES: list[Callable] = [
     draw_hungry,
     draw_tutorial,
     draw_reading,
+    draw_means,
     draw_phenomena,
     draw_expectation,
     draw_explorer,
