@@ -4,7 +4,7 @@
 
 draws them anew, for new weights or a new look: look at all of them then. With the name of a function, such as
 `draw_hungry`, only this one is drawn. Needs the group `test-all`, Chromium with its chromedriver, and the Brown corpus
-in the folder that SPACY_PLL_DATA names.
+and BLiMP in the folder that SPACY_PLL_DATA names.
 """
 
 import io
@@ -22,7 +22,7 @@ from spacy_pll import compare, visualize
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
-from .doc_commands import BROWN, is_python_run, make_runner
+from .doc_commands import BROWN, SLOW, is_python_run, make_runner, make_stand_ins
 from .doc_examples import PageRun, read_blocks
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -82,6 +82,67 @@ def draw_groups(driver, folder: Path):
         plt.close(figure)
 
 
+def draw_masks(driver, folder: Path):
+    """What each metric hides while a piece in the middle of a word is guessed."""
+    import matplotlib.pyplot as plt
+
+    metrics = ["word_l2r", "original", "whole_word", "sentence_l2r", "left_context", "word_r2l", "unmasked"]
+    colours = {"?": "#f2a541", "_": "#8a8f98"}
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 11}):
+        figure, ax = plt.subplots(figsize=(9.2, 3.2))
+        for row, metric in enumerate(metrics):
+            nlp = spacy.blank("en")
+            nlp.add_pipe("pll", config={"metrics": [metric]})
+            found = visualize.masked_texts(nlp, "She lost the souvenir today.")
+            [text] = [one for one in found if one.piece == "##u"]
+            for column, piece in enumerate(text.read[1:-1]):
+                is_asked = column == text.position - 1
+                shown = "?" if is_asked and piece == "[MASK]" else piece.replace("[MASK]", "_")
+                colour = "#fbe3bf" if is_asked else "#edf0f4"
+                box = plt.Rectangle((column, row), 0.95, 0.84, color=colours.get(shown, colour), linewidth=0)
+                ax.add_patch(box)
+                ax.text(column + 0.475, row + 0.42, shown.strip("_"), ha="center", va="center", color="#1d2430")
+            percent = f"{100 * text.probability:.1f} %"
+            ax.text(9.8, row + 0.42, percent, ha="right", va="center", fontweight="bold")
+        ax.set_yticks(np.arange(len(metrics)) + 0.42, metrics)
+        ax.set(xlim=(0, 10), ylim=(len(metrics), -0.1), xticks=[])
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        figure.tight_layout()
+        figure.savefig(folder / "masks.png", dpi=150)
+        save_drawn(folder / "masks.png", "masks.png")
+
+
+def draw_windows(driver, folder: Path):
+    """A long text, the windows that read it, and where each piece is scored."""
+    import matplotlib.pyplot as plt
+
+    from spacy_pll.scoring.windows import choose_windows, window_bounds
+
+    word = np.arange(600)  # words of one piece
+    bounds = window_bounds(word, 254)  # the built-in model reads 256, two of them special tokens
+    chosen, _ = choose_windows(word, bounds)
+    colours = ["#4c78a8", "#f2a541", "#59a14f", "#d1495b"]
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 11}):
+        figure, ax = plt.subplots(figsize=(8.2, 2.6))
+        for row, (start, end) in enumerate(bounds):
+            ax.barh(row + 1, end - start, left=start, height=0.7, color="#d9dee6")
+            at = np.flatnonzero(chosen == row)
+            for y in (0, row + 1):
+                ax.barh(y, len(at), left=at[0], height=0.7, color=colours[row])
+        ax.set_yticks(range(len(bounds) + 1), ["the text", *(f"window {n}" for n in range(1, len(bounds) + 1))])
+        ax.set(
+            xlim=(0, len(word)), ylim=(len(bounds) + 0.5, -0.5), xlabel="wordpiece (coloured: scored in this window)"
+        )
+        ax.tick_params(axis="y", length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        figure.tight_layout()
+        figure.savefig(folder / "windows.png", dpi=130)
+        save_drawn(folder / "windows.png", "windows.png")
+
+
 def draw_texts(driver, folder: Path):
     sentences = kauf_ivanova_sentences(read_brown(BROWN))
     (folder / "brown.txt").write_text("\n".join(sentences[:40]) + "\n", encoding="utf8")
@@ -118,14 +179,33 @@ def show_comparison(driver, folder: Path, a: str, b: str):
 def draw_tutorial(driver, folder: Path):
     """The figure that the code of the tutorial draws."""
     run_page(DOCS / "tutorial.md", folder)
-    picture = Image.open(folder / "figure.png").convert("RGB")
-    picture.quantize(64).save(DOCS / "tutorial.png", optimize=True)
+    save_drawn(folder / "figure.png", "tutorial.png")
+
+
+def draw_reading(driver, folder: Path):
+    """The figure that the code of the page about reading times draws."""
+    make_stand_ins(folder)
+    run_page(DOCS / "reading.md", folder)
+    save_drawn(folder / "keys.png", "reading.png")
 
 
 def run_page(page: Path, folder: Path):
     """Run the examples of a page of the documentation in a folder."""
     for _ in PageRun(folder, make_runner(), is_python_run).run(read_blocks(page)):
         pass
+
+
+def draw_means(driver, folder: Path):
+    """The figure that the command of the page about regions draws."""
+    run_page(DOCS / "region-means.md", folder)
+    save_drawn(folder / "means.png", "means.png")
+
+
+def draw_phenomena(driver, folder: Path):
+    """The accuracy on each phenomenon of BLiMP, as `pairs --plot` draws it."""
+    words = ("--sample", 10, "--metrics", "word_l2r,original", "--plot", folder / "accuracy.png")
+    run("pairs", SLOW["pairs blimp"], *words)
+    save_drawn(folder / "accuracy.png", "phenomena.png")
 
 
 def draw_expectation(driver, folder: Path):
@@ -154,6 +234,11 @@ def focus(driver, word: str):
     wait(lambda: find_seen(driver, ".pll-viz .exp"))
 
 
+def save_drawn(path: Path, name: str):
+    """Save a figure of Matplotlib with 64 colours."""
+    Image.open(path).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+
+
 def save(seen, name: str):
     """Save what the browser, or an element of its page, shows, with 256 colours, which halves the file."""
     png = seen.screenshot_as_png if hasattr(seen, "screenshot_as_png") else seen.get_screenshot_as_png()
@@ -164,10 +249,15 @@ def save(seen, name: str):
 PICTURES: list[Callable] = [
     draw_figure,
     draw_groups,
+    draw_masks,
+    draw_windows,
     draw_texts,
     draw_comparison,
     draw_hungry,
     draw_tutorial,
+    draw_reading,
+    draw_means,
+    draw_phenomena,
     draw_expectation,
     draw_explorer,
 ]

@@ -42,7 +42,7 @@ def render_cli(
 
     $ spacy-pll render texts.txt page.html
     $ spacy-pll render texts.txt page.html --metrics word_l2r,original --alternatives 5
-    docs/corpora.md#pages-pll-render
+    docs/corpora.md#pages-spacy-pll-render
 
     output (Path): The page to write, an .html file.
     vmin (float): Scores at or below this get the darkest colour.

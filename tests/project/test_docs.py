@@ -24,6 +24,7 @@ import typer
 
 import spacy_pll
 from spacy_pll.cli import app
+from spacy_pll.visualize import masked_texts
 
 from ..doc_commands import (
     ONLY_CHECKED,
@@ -317,6 +318,19 @@ def test_the_full_config_has_every_setting():
     component = assemble(block.text).config["components"]["pll"]
     shown = {line.partition(" = ")[0] for line in block.text.splitlines() if " = " in line}
     assert shown >= {name for name in component if not isinstance(component[name], dict)} | set(component["model"])
+
+
+def test_the_table_of_metrics_has_what_the_model_reads():
+    rows = re.findall(
+        r"^\| `(\w+)`(?:, the default)? \| `(She .+)` \| ([\d.]+) % \|", text_of("docs/metrics.md"), re.MULTILINE
+    )
+    assert len(rows) == 7
+    nlp = spacy_pll.make_pipeline(metrics=[metric for metric, _, _ in rows])
+    for metric, read, percent in rows:
+        [text] = [one for one in masked_texts(nlp, "She lost the souvenir today.", metric) if one.piece == "##u"]
+        asked = text.text.replace(">[MASK]<", "?").replace(">", "").replace("<", "").replace("[MASK]", "_")
+        assert f"{100 * text.probability:.1f}" == percent
+        assert asked == f"[CLS] {read} [SEP]" or asked.replace("_", "?") == f"[CLS] {read} [SEP]"
 
 
 def test_citation_names_this_version():
