@@ -17,25 +17,26 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from training_data import SPECIAL
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-INSTALL = "pip install --no-deps antiberty==0.1.3"
 
-
-def published_files() -> Path:
-    """The folder of the installed package that holds its files.
+def published_files(package: str, version: str) -> Path:
+    """The folder of an installed package.
 
     RAISES (FileNotFoundError): It is not installed.
     """
     try:
-        return Path(str(distribution("antiberty").locate_file("antiberty"))) / "trained_models"
+        return Path(str(distribution(package).locate_file(package)))
     except PackageNotFoundError:
-        raise FileNotFoundError(f"The package antiberty is not installed: {INSTALL}") from None
+        install = f"pip install --no-deps {package}=={version}"
+        raise FileNotFoundError(f"The package {package} is not installed: {install}") from None
 
 
-def make_tokenizer(vocabulary: list[str], max_length: int) -> PreTrainedTokenizerFast:
-    """Each residue is a piece."""
+def make_tokenizer(
+    vocabulary: list[str], pre_tokenizer: pre_tokenizers.PreTokenizer, max_length: int
+) -> PreTrainedTokenizerFast:
+    """Each part that the pre-tokenizer finds, such as a residue, is a piece."""
     ids = {piece: i for i, piece in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token=SPECIAL["unk_token"]))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.pre_tokenizer = pre_tokenizer
     own = [(piece, ids[piece]) for piece in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=own)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **SPECIAL)
@@ -43,7 +44,7 @@ def make_tokenizer(vocabulary: list[str], max_length: int) -> PreTrainedTokenize
 
 def convert(output: Path) -> None:
     """Write the checkpoint."""
-    published = published_files()
+    published = published_files("antiberty", "0.1.3") / "trained_models"
     config = BertConfig.from_pretrained(published / "AntiBERTy_md_smooth")
     weights = torch.load(published / "AntiBERTy_md_smooth/pytorch_model.bin", map_location="cpu", weights_only=True)
     model = BertForMaskedLM(config)
@@ -53,7 +54,7 @@ def convert(output: Path) -> None:
         raise ValueError(f"The published checkpoint lacks these weights: {', '.join(missing)}.")
     model.save_pretrained(output)
     vocabulary = (published / "vocab.txt").read_text(encoding="utf8").split()
-    make_tokenizer(vocabulary, config.max_position_embeddings).save_pretrained(output)
+    make_tokenizer(vocabulary, pre_tokenizers.WhitespaceSplit(), config.max_position_embeddings).save_pretrained(output)
 
 
 def main():

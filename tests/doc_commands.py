@@ -6,10 +6,12 @@ import inspect
 import io
 import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import srsly
@@ -33,12 +35,14 @@ from .doc_examples import CARD, ROOT, Block, read_commands
 DATA = Path(os.environ.get("SPACY_PLL_DATA", "")) / "data"
 BROWN = DATA / "brown" / "brown.zip"
 EVENTSADAPT = DATA / "eventsadapt" / "clean_EventsAdapt_SentenceSet.csv"
+RXNFP = find_spec("rxnfp")  # a package with a published checkpoint
 
-# Parts of commands that take more than a few seconds, with the data set that they need.
+# Parts of commands that take more than a few seconds, with the data set or the package that they need.
 SLOW = {
     "pairs blimp": DATA / "blimp",
     "ppl eventsadapt.csv": EVENTSADAPT,
     "rescore brown-nbest.jsonl": BROWN,
+    "--model rxnfp": Path(RXNFP.origin if RXNFP and RXNFP.origin else "rxnfp"),
 }
 # Commands of spaCy that are run. What they print is spaCy's own, and no page shows it.
 OF_SPACY = ("assemble", "apply")
@@ -150,6 +154,8 @@ def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path])
         lists = n_best_lists(brown_sentences(BROWN, 260), n_hypotheses=5)
         write_jsonl(folder / "brown-nbest.jsonl", *lists[:200])
         write_jsonl(folder / "brown-dev.jsonl", *lists[200:])
+    if "--model rxnfp" in slow:
+        subprocess.run([sys.executable, ROOT / "scripts" / "convert_rxnfp.py", folder / "rxnfp"], check=True)
 
 
 def make_stand_ins(folder: Path) -> dict[str, Path]:

@@ -104,7 +104,7 @@ def test_examples_give_what_the_page_shows(page, tmp_path, stand_ins):
 @pytest.mark.parametrize("part", SLOW)
 def test_slow_examples_give_what_the_page_shows(part, tmp_path, stand_ins):
     if not SLOW[part].exists():
-        pytest.skip(f"SPACY_PLL_DATA names no folder with {SLOW[part].name}")
+        pytest.skip(f"There is no {SLOW[part].name}: no package, or SPACY_PLL_DATA names no folder with it")
     pairs = [pair for blocks in BLOCKS.values() for pair in zip(blocks, blocks[1:])]
     [(example, output)] = [pair for pair in pairs if part in pair[0].text]
     assert output.is_output
