@@ -91,7 +91,7 @@ class WordGroups:
         labels = [visible_text(place) for place in self.places]
         axes.set_xticks(range(len(labels)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_xlabel(self.columns[0], parse_math=False)
-        axes.set_ylabel(f"mean {name} (95 % interval)")
+        axes.set_ylabel(f"mean {name}\nwith 95 % intervals")
         add_frame(axes, "y", title=", ".join(self.columns[1:]), title_fontsize=9, alignment="left")
         return figure
 

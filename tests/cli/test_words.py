@@ -86,7 +86,7 @@ def test_means_by_region_and_condition(tmp_path, model_folder):
         values = [float(row["surprisal_base2"]) for row in scores if (row["region"], row["kind"]) == (region, kind)]
         assert line.split()[:4] == [region, kind, "2", f"{sum(values) / 2:.2f}"] and " to " in line
     picture = (tmp_path / "p.svg").read_text()
-    assert "</svg>" in picture and "mean surprisal_base2 (word_l2r, bits) (95 % interval)" in picture
+    assert "</svg>" in picture and "mean surprisal_base2 (word_l2r, bits)" in picture
     assert "Nothing was scored" in run(*call, "--means", "region,kind", "--resume").stderr
     error = run(*call, "--means", "regoin", "--force", fails=True).unwrapped_stderr
     assert "no column 'regoin'. The columns are: 'item', 'kind', 'region', 'word'. Similar: region." in error
