@@ -87,7 +87,21 @@ def cached(maxsize: int) -> Callable[[Callable[..., Any]], Any]:
 
 
 def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Metric], Metric]:
-    """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`."""
+    """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`.
+
+    ```python
+    import numpy as np
+    import spacy_pll
+
+    @spacy_pll.register_metric("with_next_word", within_words=False)
+    def with_next_word(word):
+        # Hides the word of the target and the one after it.
+        distance = word[None, :] - word[:, None]
+        return spacy_pll.MaskRows(np.arange(len(word)), (distance == 0) | (distance == 1), np.ones(len(word)))
+
+    spacy_pll.score("The traveler lost the souvenir.", metrics=["with_next_word"])[0].score  # -51.35
+    ```
+    """
 
     def register(function: Metric) -> Metric:
         vars(function).update(within_words=within_words, model_kind=model_kind)
