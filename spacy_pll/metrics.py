@@ -34,7 +34,7 @@ import numpy as np
 from spacy.util import registry
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .errors import PLLError
+from .errors import PLLError, similar
 
 if not hasattr(registry, "pll_metrics"):
     setattr(registry, "pll_metrics", catalogue.create("spacy", "pll_metrics", entry_points=True))  # noqa: B010
@@ -406,8 +406,11 @@ def get_metric(name: str) -> Metric:
     registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
     found: dict[int, Metric] = {id(metric): metric for metric in (*own, *loaded, *registered)}
     if not found:
-        known = ", ".join(sorted(pll_metrics.get_all()))
-        raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")
+        known = sorted(pll_metrics.get_all())
+        near = similar(name, known)
+        if name == "surprisal":
+            near = " Surprisal is minus the score under a metric: tables of words and of tokens have it as a column."
+        raise PLLError(f"Unknown PLL metric {name!r}.{near}", f"Set `metrics` to a list of these: {', '.join(known)}.")
     if len(found) > 1:
         places = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in found.values())
         raise PLLError(

@@ -15,8 +15,10 @@ import torch
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config, registry
 from thinc.api import Config, ConfigValidationError, get_torch_default_device
+from thinc.compat import has_cupy
 
 from .component import PLLScorer, get_scorer
+from .documentation import page
 from .errors import PLLError, explained, similar
 from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
@@ -170,7 +172,8 @@ def make_pipeline(
 def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = None) -> Language:
     """See `make_pipeline`. model (Optional[LanguageModel]): The one that the settings name, if it is loaded already."""
     if chosen.gpu_id >= 0:
-        with explained(f"The GPU {chosen.gpu_id} cannot be used"):
+        advice = "" if has_cupy else f"Install CuPy (see {page('speed.md#gpu')}), or leave out `gpu_id`."
+        with explained(f"The GPU {chosen.gpu_id} cannot be used", advice):
             spacy.require_gpu(chosen.gpu_id)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)

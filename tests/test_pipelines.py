@@ -17,6 +17,7 @@ import torch
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import Config
+from thinc.compat import has_cupy
 
 from spacy_pll import score, score_words
 from spacy_pll.component import get_scorer
@@ -51,6 +52,14 @@ def test_each_setting_is_shown_with_its_type_and_default(function):
         assert parameters[name].default == defaults[name] and parameters[name].annotation == SETTINGS[name], name
     with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. Similar: mask_margin"):
         function(*[[]] * (function in (score, score_words)), mask_margn=1)
+
+
+@pytest.mark.skipif(has_cupy, reason="CuPy is installed")
+def test_a_gpu_without_cupy():
+    with pytest.raises(
+        PLLError, match=r"The GPU 0 cannot be used: .* Install CuPy \(see .*docs/speed.md#gpu\), or leave"
+    ):
+        make_pipeline(gpu_id=0)
 
 
 def test_the_settings_reach_the_component(model_folder):
