@@ -1,4 +1,19 @@
-"""Pseudo-log-likelihood scores for spaCy, from masked language models (Kauf & Ivanova 2023)."""
+"""Pseudo-log-likelihood scores for spaCy, from masked language models (Kauf & Ivanova 2023).
+
+Start here:
+
+score            the scores of a few texts, and of their words: spacy_pll.score("The cats sleep.")
+make_pipeline    a spaCy pipeline that scores: for many texts, nlp.pipe(texts), and for the functions below
+score_words      surprisal in a table with one word in each row
+compare          two versions of a sentence, word by word; compare_pairs: many of them
+visualize        texts in colour, in notebooks and on pages
+minimal_pairs    how often a model prefers the right sentence; read_pairs: from a file
+slots            which word fits into a gap; score_continuations: how a text goes on
+perplexity       the pseudo-perplexity of a corpus
+to_dataframe     the scores of docs as a pandas data frame
+
+Each of them has an example: help(spacy_pll.score). All settings: help(spacy_pll.PipelineSettings), ScoringSettings.
+"""
 
 from importlib.metadata import version
 

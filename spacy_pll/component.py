@@ -1,6 +1,5 @@
 """The pipeline component: docs in, attributes out."""
 
-import inspect
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
 from .prediction import DocScores, PendingBatch, Predictor, batches_of
-from .settings import ScoringSettings
+from .settings import ScoringSettings, shows_settings
 from .span_getters import SpanGetter
 from .texts import lone_surrogate
 
@@ -42,17 +41,8 @@ DEFAULT_CONFIG: dict[str, Any] = {
 }
 
 
-def with_settings(factory: Callable[..., T]) -> Callable[..., T]:
-    """Give a factory a parameter for each of the `ScoringSettings` in the place of its last one, for spaCy's checks."""
-    signature = inspect.signature(factory)
-    more = [
-        # A key of `doc.spans` is checked by the settings alone, whose message says what it is.
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=object if type_ == str | None else type_)
-        for name, type_ in get_type_hints(ScoringSettings).items()
-    ]
-    parameters = [*list(signature.parameters.values())[:-1], *more]
-    vars(factory).update(__signature__=signature.replace(parameters=parameters))
-    return factory
+# A key of `doc.spans` is checked by the settings alone, whose message says what it is.
+TYPES = {name: object if of == str | None else of for name, of in get_type_hints(ScoringSettings).items()}
 
 
 @Language.factory(
@@ -61,7 +51,7 @@ def with_settings(factory: Callable[..., T]) -> Callable[..., T]:
     default_config=DEFAULT_CONFIG,
     default_score_weights={"pll_pppl": None, "pll_mean": None},
 )
-@with_settings
+@shows_settings(TYPES)
 def make_pll(
     nlp: Language,
     name: str,
@@ -358,6 +348,13 @@ def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:
 
     RAISES (ValueError): There is none.
     RAISES (TypeError): `nlp` is not a pipeline.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"])
+    spacy_pll.get_scorer(nlp).settings.metrics[0]  # 'word_l2r'
+    ```
     """
     if not isinstance(nlp, Language):
         raise TypeError(f'`nlp` must be a pipeline, such as spacy.blank("en"). It is {nlp!r:.100}.')

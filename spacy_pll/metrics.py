@@ -34,7 +34,7 @@ import numpy as np
 from spacy.util import registry
 
 from .arrays import BoolArray, FloatArray, IntArray, lazy
-from .errors import PLLError
+from .errors import PLLError, similar
 
 if not hasattr(registry, "pll_metrics"):
     setattr(registry, "pll_metrics", catalogue.create("spacy", "pll_metrics", entry_points=True))  # noqa: B010
@@ -66,7 +66,21 @@ Masking = Callable[[IntArray], MaskRows]
 
 
 def register_metric(name: str, *, within_words: bool, model_kind: str = "masked") -> Callable[[Masking], Masking]:
-    """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`."""
+    """Register a function as a metric. The decorator sets its attributes `within_words` and `model_kind`.
+
+    ```python
+    import numpy as np
+    import spacy_pll
+
+    @spacy_pll.register_metric("with_next_word", within_words=False)
+    def with_next_word(word):
+        # Hides the word of the target and the one after it.
+        distance = word[None, :] - word[:, None]
+        return spacy_pll.MaskRows(np.arange(len(word)), (distance == 0) | (distance == 1), np.ones(len(word)))
+
+    spacy_pll.score("The traveler lost the souvenir.", metrics=["with_next_word"])[0].score  # -51.35
+    ```
+    """
 
     def register(function: Masking) -> Masking:
         vars(function).update(within_words=within_words, model_kind=model_kind)
@@ -376,8 +390,11 @@ def get_metric(name: str) -> Metric:
     registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
     found: dict[int, Masking] = {id(metric): metric for metric in (*own, *loaded, *registered)}
     if not found:
-        known = ", ".join(sorted(pll_metrics.get_all()))
-        raise PLLError(f"Unknown PLL metric {name!r}.", f"Set `metrics` to a list of these: {known}.")
+        known = sorted(pll_metrics.get_all())
+        near = similar(name, known)
+        if name == "surprisal":
+            near = " Surprisal is minus the score under a metric: tables of words and of tokens have it as a column."
+        raise PLLError(f"Unknown PLL metric {name!r}.{near}", f"Set `metrics` to a list of these: {', '.join(known)}.")
     if len(found) > 1:
         places = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in found.values())
         raise PLLError(

@@ -15,14 +15,16 @@ import torch
 from spacy.language import Language
 from spacy.util import get_package_version, is_package, load_config, registry
 from thinc.api import Config, ConfigValidationError, get_torch_default_device
+from thinc.compat import has_cupy
 
 from .component import PLLScorer, get_scorer
+from .documentation import page
 from .errors import PLLError, explained, similar
 from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
 from .prediction import Predictor
-from .settings import ScoringSettings, at_least, check_values, choices_of, in_order, plain_number
+from .settings import ScoringSettings, at_least, check_values, choices_of, in_order, plain_number, shows_settings
 from .user_code import import_code
 
 if TYPE_CHECKING:
@@ -101,9 +103,8 @@ class PipelineSettings:
         values = DEFAULTS | {"model": None if model in BUILTIN_NAMES else model, "scoring": scoring}
         for name, value in {"metrics": metrics, **settings}.items():
             if name not in SETTINGS:
-                raise TypeError(
-                    f"Unknown setting {name!r}.{similar(name, SETTINGS)} The settings are: {', '.join(SETTINGS)}."
-                )
+                unknown = f"Unknown setting {name!r}.{similar(name, SETTINGS)}"
+                raise TypeError(f"{unknown} The settings are: {', '.join(SETTINGS)}.")
             if name in values:
                 values[name] = DEFAULTS[name] if value is None else value
             elif value is not None or SCORING[name] is None:
@@ -127,9 +128,12 @@ SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
 del SETTINGS["scoring"]
+with_all_settings = shows_settings(SETTINGS, SCORING | DEFAULTS)
+with_all_settings(PipelineSettings.__init__)
 OF_LOADED = ("revision", "causal", "leading_space", "lang", "precision", "gpu_id")  # stay as they are once it is loaded
 
 
+@with_all_settings
 def make_pipeline(
     model: Model | PipelineSettings = None, metrics: Sequence[str] | str | None = None, **settings: Any
 ) -> Language:
@@ -168,7 +172,8 @@ def make_pipeline(
 def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = None) -> Language:
     """See `make_pipeline`. model (Optional[LanguageModel]): The one that the settings name, if it is loaded already."""
     if chosen.gpu_id >= 0:
-        with explained(f"The GPU {chosen.gpu_id} cannot be used"):
+        advice = "" if has_cupy else f"Install CuPy (see {page('speed.md#gpu')}), or leave out `gpu_id`."
+        with explained(f"The GPU {chosen.gpu_id} cannot be used", advice):
             spacy.require_gpu(chosen.gpu_id)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
@@ -177,9 +182,8 @@ def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = No
     elif isinstance(chosen.model, str) and (config := pipeline_config(chosen.model)):
         for name in ("causal", "revision", "leading_space"):
             if getattr(chosen, name):
-                raise PLLError(
-                    f"{chosen.model!r} is a spaCy pipeline, whose config names its model.", f"Leave out `{name}`."
-                )
+                problem = f"{chosen.model!r} is a spaCy pipeline, whose config names its model."
+                raise PLLError(problem, f"Leave out `{name}`.")
         nlp = _load_saved(chosen, config)
     elif chosen.component:
         raise PLLError(
@@ -286,10 +290,8 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     for part in parts:
         name, _, value = part.partition("=")
         if name not in SETTINGS or name == "model":
-            raise PLLError(
-                f"Unknown setting {name!r} of the scorer {scorer!r}.{similar(name, SETTINGS)} The settings are: "
-                f"{', '.join([*SETTINGS][1:])}."
-            )
+            problem = f"Unknown setting {name!r} of the scorer {scorer!r}.{similar(name, SETTINGS)}"
+            raise PLLError(f"{problem} The settings are: {', '.join([*SETTINGS][1:])}.")
         try:
             values[name] = parse_value(value, SETTINGS[name])
         except ValueError as error:
@@ -333,9 +335,8 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     with explained(f"{path} cannot be read"):
         saved = load_config(path)
     if settings.lang not in ("en", lang := saved["nlp"]["lang"]):
-        raise PLLError(
-            f"`lang` is {settings.lang!r}, and the pipeline {pipeline!r} is in {lang!r}.", "Leave out `lang`."
-        )
+        problem = f"`lang` is {settings.lang!r}, and the pipeline {pipeline!r} is in {lang!r}."
+        raise PLLError(problem, "Leave out `lang`.")
     components = saved["components"]
     names = [name for name, block in components.items() if block.get("factory") == "pll"]
     if not names:
@@ -346,9 +347,8 @@ def _load_saved(settings: PipelineSettings, path: Path) -> Language:
     enabled = [name for name in names if name not in saved["nlp"].get("disabled", [])] or names
     if component not in names and (component or len(enabled) > 1):
         problem = f"no `pll` component {component!r}" if component else f"{len(enabled)} `pll` components"
-        raise PLLError(
-            f"The pipeline {pipeline!r} has {problem}.", f"Set `component` to one of these: {', '.join(names)}."
-        )
+        advice = f"Set `component` to one of these: {', '.join(names)}."
+        raise PLLError(f"The pipeline {pipeline!r} has {problem}.", advice)
     chosen = component or enabled[0]
     config = {f"components.{chosen}.{name}": value for name, value in _component_config(settings).items()}
     if settings.precision:

@@ -15,6 +15,7 @@ from .scoring.wordpieces import Words
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Texts that are scored together, unless something else is said.
 BATCH_SIZE = 1024
+_NONE = inspect.Parameter.empty
 
 
 def at_least(least: int, default: int | None = None) -> Any:
@@ -165,6 +166,29 @@ def with_known_values(function: Function) -> Function:
         return function(*args, **named)
 
     return cast(Function, checked)
+
+
+def shows_settings(types: Mapping[str, Any], defaults: Mapping[str, Any] = {}) -> Callable[[Function], Function]:  # noqa: B006
+    """For a function whose last parameter is `**settings`: show each setting to `inspect.signature`, and so to spaCy's
+    checks, to completion and to the help in notebooks. The function stays as it is.
+
+    types (Mapping[str, Any]): The types of the settings, by name. What the function takes by this name is not shown
+        again.
+    defaults (Mapping[str, Any]): Their defaults. Those that are missing must be given.
+    """
+
+    def show(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, _NONE), annotation=type_)
+            for name, type_ in types.items()
+            if name not in signature.parameters
+        ]
+        vars(function).update(__signature__=signature.replace(parameters=[*own, *more]))
+        return function
+
+    return show
 
 
 def describe_settings(settings: Any) -> dict[str, str]:

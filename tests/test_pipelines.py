@@ -1,5 +1,6 @@
 """`spacy_pll.pipelines`: from settings to a pipeline."""
 
+import inspect
 import json
 import re
 import shutil
@@ -16,8 +17,9 @@ import torch
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 from thinc.api import Config
+from thinc.compat import has_cupy
 
-from spacy_pll import score
+from spacy_pll import score, score_words
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import PLLError
 from spacy_pll.files import files_digest, folder_digest
@@ -36,6 +38,28 @@ from spacy_pll.settings import ScoringSettings
 
 from .cli.conftest import run
 from .conftest import SENTENCES, build_transformer, get_tokenizer
+
+
+@pytest.mark.parametrize("function", [score, score_words, make_pipeline, PipelineSettings])
+def test_each_setting_is_shown_with_its_type_and_default(function):
+    """To who presses Shift-Tab, and to completion, which know no more than the signature."""
+    parameters = inspect.signature(function).parameters
+    assert parameters.keys() >= SETTINGS.keys() and "settings" not in parameters
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    assert parameters["mask_margin"].annotation == int | None and parameters["mask_margin"].default is None
+    defaults = {**vars(ScoringSettings()), **vars(PipelineSettings())}
+    for name in SETTINGS.keys() - {"model", "metrics"}:
+        assert parameters[name].default == defaults[name] and parameters[name].annotation == SETTINGS[name], name
+    with pytest.raises(TypeError, match="Unknown setting 'mask_margn'. Similar: mask_margin"):
+        function(*[[]] * (function in (score, score_words)), mask_margn=1)
+
+
+@pytest.mark.skipif(has_cupy, reason="CuPy is installed")
+def test_a_gpu_without_cupy():
+    with pytest.raises(
+        PLLError, match=r"The GPU 0 cannot be used: .* Install CuPy \(see .*docs/speed.md#gpu\), or leave"
+    ):
+        make_pipeline(gpu_id=0)
 
 
 def test_the_settings_reach_the_component(model_folder):

@@ -73,6 +73,14 @@ def log_probability_bounds(
     RETURNS (List[Optional[Bound]]): One per text; None where nothing is scored.
     RAISES (ValueError): An argument is not valid, the model is not a masked one, or a text cannot be scored apart from
         what stands beside it.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    [bound] = spacy_pll.log_probability_bounds(nlp, ["The traveler lost the souvenir."])
+    bound.score, bound.standard_error  # -38.28, 0.57
+    ```
     """
     draws = draws_of(n_pairs, n_passes, seed, unit)
     check_texts(texts)

@@ -112,6 +112,19 @@ def compare_pairs(
     batch_size (int): The most pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.
     RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or there is no such component.
+
+    ```python
+    import spacy_pll
+
+    pairs = [("The cats sleep.", "The cats sleeps."), ("A dog barks.", "A dog bark.")]
+    for comparison in spacy_pll.compare_pairs(spacy_pll.make_pipeline(), pairs):
+        print(f"{comparison.b} {comparison.difference:.2f}")
+    ```
+
+    ```
+    The cats sleeps. -7.56
+    A dog bark. -1.51
+    ```
     """
     scorer = get_scorer(nlp, component)
     scorer.settings.check_whole("two versions are compared word by word")

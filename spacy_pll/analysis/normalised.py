@@ -51,6 +51,14 @@ def normalise(
     RETURNS (Optional[float]): None where no wordpiece was scored.
     RAISES (ValueError): There is no such method or metric, no record of wordpieces, or no table of unigrams for them;
         or a part of the wordpieces was scored, with `sample_words`.
+
+    ```python
+    import spacy_pll
+
+    doc = spacy_pll.make_pipeline(keep_pieces=True)("The traveler lost the souvenir.")
+    spacy_pll.normalise(doc, "mean_lp")  # -2.87: the mean per wordpiece
+    spacy_pll.normalise(doc[3:5], "per_word")  # -7.99: of "the souvenir"
+    ```
     """
     check_method(method, unigrams)
     record = read_record(tokens.doc, attr, whole=True)

@@ -108,6 +108,14 @@ def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: s
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (OSError): There is no such file.
     RAISES (ValueError): The table is for another vocabulary.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline(keep_pieces=True)
+    doc = nlp("The traveler lost the souvenir.")
+    spacy_pll.normalise(doc, "slor", spacy_pll.load_unigrams(nlp))  # 4.03
+    ```
     """
     model = get_scorer(nlp, component).model
     unigrams = Unigrams.read(path or BUILTIN_UNIGRAMS)

@@ -52,9 +52,10 @@ def _compare(
     """
     check_order(command, scorers, corpus)
     if len(scorers) != n_scorers:
+        there = "There is one" if len(scorers) == 1 else f"There are {len(scorers)}"
         raise PLLError(
-            f"Give two scorers before the corpus. They are: {', '.join(scorers)}. `pll margins` compares one scorer "
-            "with its own exact scores."
+            f"Give two scorers before the corpus. {there}: {', '.join(scorers)}.",
+            "To compare one scorer with its own exact scores, use spacy-pll margins.",
         )
     check_output(output, (".json",), force)
     if corpus != STANDARD_STREAM:
@@ -99,7 +100,7 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
     if files and corpus != STANDARD_STREAM and not Path(corpus).exists():
         in_order = " ".join([*(one for one in scorers if one != files[0]), corpus, files[0]])
         raise PLLError(
-            f"The scorers come first, and the texts last: pll {command} {in_order}. There is no file or folder "
+            f"The scorers come first, and the texts last: spacy-pll {command} {in_order}. There is no file or folder "
             f"{corpus!r}."
         )
 

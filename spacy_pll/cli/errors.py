@@ -14,7 +14,9 @@ from typer.core import TyperCommand
 from wasabi import Printer
 
 from .. import errors
+from ..corpus.records import STANDARD_STREAM
 from ..errors import Spelling, settings_in, spell
+from ..user_warnings import warn_user
 from .terminal import report, visible
 
 WITHOUT_SCORES = 3  # the exit status if texts were skipped, and none was scored (docs/command-line.md)
@@ -67,6 +69,8 @@ def printed_errors(spelling: Spelling = lambda name, value: None) -> Iterator[No
         a run that can be resumed, also with the command, in an unbroken line that can be copied.
         """
         notes = getattr(error, "__notes__", [])
+        if isinstance(error, PermissionError) and _is_unreadable(error.filename):
+            message = f"You may not read {error.filename!r}: its permissions do not allow it."
         print(shown_message("fail", spell("\n".join([message or str(error), *notes]), spelling)), file=sys.stderr)
         if any("resume" in settings_in(note) for note in notes):
             words = [word for word in sys.orig_argv if word not in ("--force", "--resume")]
@@ -96,6 +100,17 @@ def end_without_scores(message: str) -> NoReturn:
     """End a command that has written what it could, and has no score at all. Its output stays."""
     print(shown_message("fail", message), file=sys.stderr)
     raise SystemExit(WITHOUT_SCORES)
+
+
+def _is_unreadable(name: Any) -> bool:
+    return isinstance(name, str | os.PathLike) and os.path.exists(name) and not os.access(name, os.R_OK)
+
+
+def warn_of_nothing(name: str, n_texts: int) -> None:
+    """Warn if an input has no text at all, such as an empty file or a header alone."""
+    if not n_texts:
+        what = "Standard input" if name == STANDARD_STREAM else repr(name)
+        warn_user(f"{what} has no text: nothing was scored.")
 
 
 def _handle_termination(handler: Any) -> Any:

@@ -1,6 +1,7 @@
 """The options that several commands have, each written once."""
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -34,6 +35,18 @@ def _check_processes(value: int) -> int:
     if value < 1 and value != -1:
         raise typer.BadParameter(f"It must be 1 or more, or -1 for one per core. It is {value}.")
     return value
+
+
+def in_range(least: int, most: float) -> Callable[[Any], Any]:
+    """A check of the values of an option, in the words of `check_values`."""
+
+    def check(value: Any) -> Any:
+        if value is not None and not least <= value <= most:
+            limit = "" if math.isinf(most) else f", and at most {most}"
+            raise typer.BadParameter(f"It must be {least} or more{limit}. It is {value}.")
+        return value
+
+    return check
 
 
 def split(values: list[str] | None) -> list[str]:
@@ -124,6 +137,10 @@ def _parameter(name: str, type_: Any, default: Any, own: dict[str, Any]) -> insp
     own = dict(own) if is_argument else {**MORE.get(name, {}), **own}
     if default is False:
         own["param_decls"] = [f"--{name.replace('_', '-')}"]
+    if (least := own.pop("min", None)) is not None:
+        most = own.pop("max", math.inf)
+        own["callback"] = in_range(least, most)
+        own["help"] += f" [{least} or more]" if math.isinf(most) else f" [{least} to {most}]"
     choices = choices_of(type_)
     if choices:
         own |= one_of(*choices)

@@ -15,6 +15,7 @@ from ..stream.workers import score_docs
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..visualize.text import approximation
+from .errors import warn_of_nothing
 from .options import INPUT_HELP, described, file_options, pipeline_options, work_options
 from .terminal import save
 
@@ -65,3 +66,4 @@ def render_cli(
         texts = list(texts)  # so that the bar knows how much there is
     with closing(score_docs(nlp, texts, **work)) as docs:
         save(output, write_text, page_parts(docs, view, title, about, fields))
+    warn_of_nothing(input, len(fields))

@@ -19,7 +19,7 @@ from ..pipelines import PipelineSettings
 from ..stream.outcomes import ERROR
 from ..tables.rows import Level
 from ..tables.words import WordTable
-from .errors import end_without_scores
+from .errors import end_without_scores, warn_of_nothing
 from .options import INPUT_HELP, described, file_options, options_from, pipeline_options, work_options
 from .terminal import PICTURES, check_outputs, draw, duration, report, save, until_closed
 
@@ -111,16 +111,20 @@ def score_cli(
     check_outputs(force, False, None, (plot, PICTURES))
     outcomes = Outcomes()
     if output == STANDARD_STREAM:
+        n_texts = 0
         with until_closed():
             for block in score_to_stream(run, outcomes):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
+                n_texts += 1
+        warn_of_nothing(input_path, n_texts)
     else:
         start, found = time.monotonic(), Distribution(bool(plot)) if run.table == "texts" else None
         written = score_to_file(run, output, resume, force, found, outcomes)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")
             return
+        warn_of_nothing(input_path, written[0])
         report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
         if found:
             for line in found.lines():

@@ -1,11 +1,13 @@
 """`pll words INPUT OUTPUT`: a table with one word in each row, scored."""
 
+import shlex
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ..component import get_scorer
+from ..compression import format_of
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
 from ..errors import InputError
@@ -15,6 +17,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..tables.word_rows import is_after_words_before, score_words, surprisal_in, surprisal_with_unit, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
+from .errors import warn_of_nothing
 from .options import described, file_options, options_from, pipeline_options, work_options
 from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, report, save, say
 
@@ -59,7 +62,13 @@ def words_cli(
         raise InputError("--item and --plot are about means. Name their columns with --means.")
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a table with one word in each row.")
-    check_format(Path(path), ROW_READERS)
+    try:
+        check_format(Path(path), ROW_READERS)
+    except InputError as error:
+        if format_of(Path(path)) == ".txt":
+            command = shlex.join(["spacy-pll", "score", path, str(output), "--table", "words"])
+            raise InputError(error.problem, f"{error.advice} For running text, type: {command}") from None
+        raise
     rows = [row for _, row in read_rows(Path(path), **how)]
     check_parquet(output, rows)
     texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
@@ -82,6 +91,7 @@ def words_cli(
             title = surprisal_with_unit(of_words.get("base"), metric)
             say(text_table(groups.table(found_means, title)))
             save(plot, draw, groups.plot, found_means, title)
+    warn_of_nothing(path, len(rows))
     report(f"Wrote {output}: {_summary([*map(len, texts)])}.")
     if "metrics" not in settings.scoring:
         report(_about_surprisal(metric))

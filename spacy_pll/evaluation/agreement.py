@@ -105,6 +105,15 @@ def agree(
         names differ, choose with `make_pipeline(nlp, component="name")` first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): No text was scored by both.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    fast = spacy_pll.make_pipeline(nlp, mask_margin=0)
+    found = spacy_pll.agree(nlp, fast, ["The cats sleep on the old sofa.", "A dog barks in the garden."])
+    found.word.r, found.tokens[0].token  # 0.999, 'sleep'
+    ```
     """
     check_texts(texts)
     nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]

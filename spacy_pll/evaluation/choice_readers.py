@@ -62,6 +62,18 @@ def read_choices(
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
+
+    ``` title="choices.csv"
+    context,a,b,label
+    The keys,are here.,is here.,a
+    ```
+
+    ```python
+    import spacy_pll
+
+    [choice] = spacy_pll.read_choices("choices.csv", ["context"], ["a", "b"], "label")
+    choice.options[0].text, choice.right  # 'are here.', 0
+    ```
     """
     context, options = in_order(context), in_order(options)
     check_distinct(context=context, options=options, label=[label], after=[after])

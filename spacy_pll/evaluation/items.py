@@ -103,6 +103,22 @@ def levels(items: Iterable[Item], by: Sequence[str] | None = None) -> dict[tuple
         `default_columns`.
     RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all items as one group.
     RAISES (InputError): An item has no such column.
+
+    ```python
+    import spacy_pll
+
+    pairs = [
+        spacy_pll.Pair("The cats sleep.", "The cats sleeps.", {"phenomenon": "agreement"}),
+        spacy_pll.Pair("I saw myself.", "I saw himself.", {"phenomenon": "reflexives"}),
+    ]
+    for columns, groups in spacy_pll.levels(pairs).items():
+        print(columns, [group.name for group in groups])
+    ```
+
+    ```
+    () ['']
+    ('phenomenon',) ['agreement', 'reflexives']
+    ```
     """
     if isinstance(by, str):
         raise PLLError(f"`by` must be a list of columns, such as {[by]}. It is {by!r}.")

@@ -50,6 +50,14 @@ def compare_margins(
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
+
+    ```python
+    import spacy_pll
+
+    texts = ["The cats sleep on the old sofa.", "A dog barks in the garden."]
+    found = spacy_pll.compare_margins(spacy_pll.make_pipeline(), texts, margins=(0, 1), at_least=0.99)
+    found.smallest["mask_margin"]  # 0: it is close enough
+    ```
     """
     check_texts(texts)
     tried = {"mask_margin": sorted(set(margins)), "mask_spacing": sorted(set(spacings))}

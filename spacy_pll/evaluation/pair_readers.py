@@ -91,6 +91,18 @@ def read_pairs(
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
         A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.
     RAISES (InputError): A pair cannot be read; the message gives the line.
+
+    ``` title="pairs.csv"
+    good,bad
+    The cats sleep.,The cats sleeps.
+    ```
+
+    ```python
+    import spacy_pll
+
+    [pair] = spacy_pll.read_pairs("pairs.csv")
+    pair.good  # 'The cats sleep.'
+    ```
     """
     item = in_order(item)
     column, _, value = (label or "").partition("=")

@@ -285,6 +285,20 @@ def window_perplexities(
     The other arguments: as for `perplexity`.
     RETURNS (List[List[Tuple[str, float]]]): For each text, its windows in their order, and the perplexity per wordpiece
         of each; NaN without a wordpiece.
+
+    ```python
+    import spacy_pll
+
+    [windows] = spacy_pll.window_perplexities(spacy_pll.make_pipeline(), ["The cats sleep on the old sofa."], n_words=5)
+    for text, perplexity in windows:
+        print(f"{perplexity:.1f} {text}")
+    ```
+
+    ```
+    326.3 The cats sleep on the
+    3925.3 cats sleep on the old
+    17.5 sleep on the old sofa.
+    ```
     """
     if n_words < 1:
         raise PLLError(f"`n_words` must be 1 or more. It is {n_words}.")

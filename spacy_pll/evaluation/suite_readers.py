@@ -34,6 +34,17 @@ def read_suite(path: str, reader: str, **how: Any) -> Suite:
     how (Any): The arguments of `read_pairs` or `read_choices`. For `acceptability` the columns `sentence` and `label`,
         a `threshold`, and how tables are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
     RAISES (ValueError): There is no such reader, or the file cannot be read.
+
+    ``` title="pairs.csv"
+    good,bad
+    The cats sleep.,The cats sleeps.
+    ```
+
+    ```python
+    import spacy_pll
+
+    len(spacy_pll.read_suite("pairs.csv", "pairs").texts)  # 2
+    ```
     """
     readers: dict[str, Callable[..., Any]] = pll_readers.get_all()
     if reader not in readers:

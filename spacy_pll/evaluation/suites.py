@@ -194,6 +194,18 @@ def score_suite(
     RETURNS (Union[SuiteScores, PairScores, ChoiceScores]): By what the suite is.
     RAISES (ValueError): A text cannot be scored, or a part does not lie in its text, or the suite cannot be measured
         so.
+
+    ``` title="pairs.csv"
+    good,bad
+    The cats sleep.,The cats sleeps.
+    ```
+
+    ```python
+    import spacy_pll
+
+    suite = spacy_pll.read_suite("pairs.csv", "pairs")
+    spacy_pll.score_suite(spacy_pll.make_pipeline(), suite).accuracies()[0].accuracy  # 1.0
+    ```
     """
     used = nlp if isinstance(nlp, Language | Mapping) else make_pipeline(nlp)
     return score_texts(used, suite, Work(batch_size, n_process, show_progress), component, per_piece=per_piece)

@@ -57,6 +57,24 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     column (str): The column of the substitutions in these files.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
+
+    ``` title="sheet.csv"
+    DMS_id,target_seq,DMS_filename
+    A1,MKTAY,a1.csv
+    ```
+
+    ``` title="a1.csv"
+    mutant,DMS_score
+    K2R,0.3
+    T3S,-0.2
+    ```
+
+    ```python
+    import spacy_pll
+
+    [assay] = spacy_pll.read_assays("sheet.csv", folder=".")
+    assay.name, assay.variants[0].mutant  # 'A1', 'K2R'
+    ```
     """
     sheet = list[tuple[str, Path, Assay]]()
     for _, place, row, _ in rows_of(path, "assays", how):
@@ -130,6 +148,31 @@ def score_assays(
     RAISES (FileExistsError): A table was made with another model, other settings, or other variants.
     RAISES (OSError): A table cannot be written.
     RAISES (ValueError): An assay lacks a column, or see `variants`.
+
+    ``` title="sheet.csv"
+    DMS_id,target_seq,DMS_filename
+    A1,MKTAY,a1.csv
+    ```
+
+    ``` title="a1.csv"
+    mutant,DMS_score
+    K2R,0.3
+    T3S,-0.2
+    ```
+
+    ```python
+    from pathlib import Path
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline("facebook/esm2_t12_35M_UR50D")
+    assays = spacy_pll.read_assays("sheet.csv", folder=".")
+    for found in spacy_pll.score_assays(nlp, assays, Path("scores"), measured="DMS_score"):
+        print(found.assay.name, found.path.name)
+    ```
+
+    ```
+    A1 A1.csv
+    ```
     """
     scorer = get_scorer(nlp, how.get("component"))
     settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}

@@ -17,6 +17,18 @@ def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant
         whole sequences.
     how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
+
+    ``` title="variants.csv"
+    mutant,effect
+    K2R,0.3
+    T3S:Y5F,-0.2
+    ```
+
+    ```python
+    import spacy_pll
+
+    spacy_pll.read_variants("variants.csv")[1].mutant  # 'T3S:Y5F'
+    ```
     """
     found = [
         Variant(get_text(row, place, column).strip(), {**of_file, **row}, place)
@@ -28,7 +40,20 @@ def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant
 
 
 def read_fasta(path: str) -> str:
-    """Read the only sequence of a FASTA file. RAISES (InputError): There are several, or see `read_sequences`."""
+    """Read the only sequence of a FASTA file. RAISES (InputError): There are several, or see `read_sequences`.
+
+    ``` title="protein.fasta"
+    >my protein
+    MKTAY
+    IAKQR
+    ```
+
+    ```python
+    import spacy_pll
+
+    spacy_pll.read_fasta("protein.fasta")  # 'MKTAYIAKQR'
+    ```
+    """
     (first, *others) = read_sequences(path).items()
     if others:
         raise InputError(f"{path} has a second sequence, {others[0][0]!r:.60}.", "Give a file with one.")

@@ -147,6 +147,14 @@ def variants(
     kept (Optional[KeptScores]): Has the scores of an earlier run, and gets the scores of this one.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
         or a residue is no wordpiece.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline("facebook/esm2_t12_35M_UR50D")
+    found = spacy_pll.variants(nlp, "MKTAYIAKQRQISFVKSHFSRQ", ["K2R", "T3S:Y5F"])
+    len(found.scores)  # 2: one per variant
+    ```
     """
     if not sequence.isalpha():
         wrong = next((letter for letter in sequence if not letter.isalpha()), "")

@@ -116,6 +116,19 @@ def score_docs(
     RAISES (TextError): A text cannot be scored.
     RAISES (ChildProcessError): A worker was killed, or fails whatever it scores.
     RAISES (PLLError): There are to be workers, and the model is on a GPU.
+
+    ```python
+    import spacy_pll
+
+    nlp = spacy_pll.make_pipeline()
+    for doc in spacy_pll.score_docs(nlp, ["The cats sleep.", "The cats sleeps."], batch_size=64):
+        print(f"{doc} {doc._.pll:.2f}")
+    ```
+
+    ```
+    The cats sleep. -14.76
+    The cats sleeps. -22.32
+    ```
     """
     with closing(score_batches(nlp, texts, Work(batch_size, n_process, show_progress), total)) as scored:
         for doc, _ in scored:

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..attributes.values import sums_by_token
 from ..component import get_scorer
-from ..pipelines import Model, PipelineSettings, make_pipeline
+from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
 from ..stream.workers import score_docs
 from ..texts import plain_texts, warn_of_path
@@ -105,6 +105,7 @@ class Scores(Sequence[TextScore]):
         return typed_frame(self._table(), {"text": str, **self._rows.types})
 
 
+@with_all_settings
 def score(
     texts: Iterable[str | Doc],
     model: Model | PipelineSettings = None,

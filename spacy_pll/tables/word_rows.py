@@ -18,7 +18,7 @@ from ..cells import Missing, is_missing, label_of, whole_number
 from ..component import get_scorer
 from ..errors import InputError, PLLError, no_column
 from ..metrics import get_metric
-from ..pipelines import Model, PipelineSettings, make_pipeline
+from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_each
 from ..stream.workers import Work
@@ -38,6 +38,7 @@ _Step = tuple[tuple[int, float], tuple[int, float]]  # from one of them to the n
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
+@with_all_settings
 def score_words(
     table: Any,
     model: Model | PipelineSettings = None,
@@ -79,6 +80,21 @@ def score_words(
         and if rows are wordpieces, or have escapes such as &amp;, or are joined with spaces in a script without spaces.
     RAISES (ValueError): There is no such column, or no value in a column of `by`, or the table has a column that would
         be added, or a text cannot be scored.
+
+    ```python
+    import spacy_pll
+
+    rows = [{"item": 1, "word": word} for word in "The cats sleep .".split()]
+    for row in spacy_pll.score_words(rows, metrics=["left_context"], by="item"):
+        print(row["word"], f"{row['surprisal']:.2f}")
+    ```
+
+    ```
+    The 4.51
+    cats 7.70
+    sleep 7.64
+    . 7.24
+    ```
     """
     rows = _rows_of(table)
     nlp, work = make_pipeline(model, metrics, **settings), Work(batch_size, n_process, show_progress)

@@ -1,6 +1,8 @@
 """What all commands do about the files that they read and write."""
 
 import json
+import os
+import re
 import resource
 
 import pyarrow.parquet
@@ -168,10 +170,56 @@ def test_nothing_in_a_hypothesis_is_overwritten(key, tmp_path, model_folder):
 def test_a_table_without_rows_keeps_its_columns(tmp_path, model_folder):
     (tmp_path / "in.csv").write_text("id,text,n\n")
     for ending in ("csv", "parquet"):
-        run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
+        with pytest.warns(UserWarning, match="in.csv' has no text: nothing was scored"):
+            run("score", tmp_path / "in.csv", tmp_path / f"out.{ending}", "--model", model_folder("bert"))
     expected = ["text", "id", "n", *added()]
     assert (tmp_path / "out.csv").read_text() == ",".join(expected) + "\n"
     assert pyarrow.parquet.read_schema(tmp_path / "out.parquet").names == expected
+
+
+@pytest.mark.parametrize("command", ["score", "render", "words"])
+@pytest.mark.parametrize(("name", "text"), [("in.csv", "text,word\n"), ("in.jsonl", ""), ("in.csv", "")])
+def test_an_input_without_any_text_is_a_warning(tmp_path, model_folder, command, name, text):
+    (tmp_path / name).write_text(text)
+    output = tmp_path / ("out.html" if command == "render" else "out.csv")
+    with pytest.warns(UserWarning, match=f"{name}' has no text: nothing was scored"):
+        run(command, tmp_path / name, output, "--model", model_folder("bert"))
+    assert output.exists()
+
+
+def test_nothing_on_standard_input(model_folder):
+    with pytest.warns(UserWarning, match="Standard input has no text: nothing was scored"):
+        assert run("score", "-", "-", "--model", model_folder("bert"), input="").stdout == ""
+
+
+def test_a_file_that_may_not_be_read(tmp_path, model_folder, monkeypatch):
+    """Root may read any file."""
+    (tmp_path / "in.txt").write_text("A word.")
+    shown = []
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for allowed in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr("spacy_pll.cli.render.check_records", refuse)
+            patch.setattr("os.access", lambda _, mode, allowed=allowed: allowed or mode != os.R_OK)
+            shown.append(run("render", tmp_path / "in.txt", tmp_path / "out.html", fails=True).unwrapped_stderr)
+    assert "Permission denied" in shown[0]
+    assert f"You may not read '{tmp_path / 'in.txt'}': its permissions do not allow it." in shown[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "advice"),
+    [
+        ("score", "in.docx", r"the format '.docx' cannot be read. .* plain text \(UTF-8\), and give the .txt file."),
+        ("words", "in.xlsx", "the format '.xlsx' cannot be read. .* CSV UTF-8"),
+        ("words", "in.txt", r"the format '.txt' cannot be read. .* spacy-pll score \S+in.txt \S+out.csv --table words"),
+    ],
+)
+def test_formats_that_cannot_be_read_say_what_to_do(tmp_path, command, name, advice):
+    (tmp_path / name).write_text("A word.")
+    assert re.search(advice, run(command, tmp_path / name, tmp_path / "out.csv", fails=True).unwrapped_stderr)
 
 
 def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder):
@@ -204,7 +252,9 @@ def test_the_format_of_standard_input(tmp_path, model_folder):
     [
         ("--n-process", "0", "It must be 1 or more, or -1 for one per core. It is 0"),
         ("--n-process", "-2", "It must be 1 or more, or -1 for one per core. It is -2"),
-        ("--batch-size", str(2**63 - 1), "1000000"),
+        ("--batch-size", str(2**63 - 1), f"It must be 1 or more, and at most 1000000. It is {2**63 - 1}"),
+        ("--mask-margin", "-1", "'--mask-margin': It must be 0 or more. It is -1."),
+        ("--gpu-id", "-5", "It must be -1 or more. It is -5."),
     ],
 )
 def test_numbers_that_do_not_serve(option, value, message, tmp_path):
