@@ -3,6 +3,7 @@
 check:
 	ruff check .
 	ruff format --check .
+	mdformat --check $$(git ls-files '*.md')
 	mypy
 	lint-imports
 	pytest

@@ -21,7 +21,7 @@ def markdown_table(rows: Rows) -> str:
         cells = [str(row[name]) for row in rows]
         is_number = all(map(NUMBER.fullmatch, cells))
         columns.append([MINUS.sub("−", cell) for cell in cells] if is_number else cells)
-        rules.append("---:" if is_number else "---")
+        rules.append("-:" if is_number else "--")  # as mdformat writes them
     lines = [rows[0], rules, *zip(*columns)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

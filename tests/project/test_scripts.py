@@ -266,7 +266,7 @@ def test_tables_are_put_into_pages(script, tmp_path, capsys):
         {"name": "b", "r": 1, "cost": "", "texts": "5"},
     ]
     shown = (
-        "| name | r | cost | texts |\n| --- | ---: | ---: | --- |\n"
+        "| name | r | cost | texts |\n| -- | -: | -: | -- |\n"
         "| a | −0.9 [−0.95, −0.8] | ÷ 1.5 (1.4-1.6) | 3 lines |\n| b | 1 |  | 5 |"
     )
     assert tables.markdown_table(rows) == shown
