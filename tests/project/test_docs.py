@@ -298,7 +298,7 @@ def test_options_in_the_text_are_there():
 
 def test_the_readme_and_the_page_about_speed_give_the_same_numbers():
     readme, page, measured = (
-        text_of(name).replace("\n", " ") for name in ("README.md", "docs/speed.md", "benchmarks/README.md")
+        " ".join(text_of(name).split()) for name in ("README.md", "docs/speed.md", "benchmarks/README.md")
     )
     cpu = re.search(r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+)\. On a GPU \(NVIDIA (\w+)\)", readme)
     slowest, fastest = re.search(r"scored \[([\d,]+) to\s+([\d,]+)\]\(docs/speed.md#precision\)", readme).groups()
