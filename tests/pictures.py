@@ -89,7 +89,7 @@ def draw_masks(driver, folder: Path):
     metrics = ["word_l2r", "original", "whole_word", "sentence_l2r", "left_context", "word_r2l", "unmasked"]
     colours = {"?": "#f2a541", "_": "#8a8f98"}
     with plt.rc_context({"font.family": "sans-serif", "font.size": 11}):
-        figure, ax = plt.subplots(figsize=(9.2, 3.2))
+        figure, ax = plt.subplots(figsize=(7.4, 3.1))
         for row, metric in enumerate(metrics):
             nlp = spacy.blank("en")
             nlp.add_pipe("pll", config={"metrics": [metric]})
@@ -103,9 +103,9 @@ def draw_masks(driver, folder: Path):
                 ax.add_patch(box)
                 ax.text(column + 0.475, row + 0.42, shown.strip("_"), ha="center", va="center", color="#1d2430")
             percent = f"{100 * text.probability:.1f} %"
-            ax.text(9.8, row + 0.42, percent, ha="right", va="center", fontweight="bold")
+            ax.text(10.2, row + 0.42, percent, ha="right", va="center", fontweight="bold")
         ax.set_yticks(np.arange(len(metrics)) + 0.42, metrics)
-        ax.set(xlim=(0, 10), ylim=(len(metrics), -0.1), xticks=[])
+        ax.set(xlim=(0, 10.2), ylim=(len(metrics), -0.1), xticks=[])
         ax.tick_params(length=0)
         for side in ax.spines.values():
             side.set_visible(False)
