@@ -18,7 +18,8 @@ import spacy
 from PIL import Image
 
 from scripts.paper.published_texts import kauf_ivanova_sentences, read_brown
-from spacy_pll import compare, visualize
+from spacy_pll import compare, load_unigrams, make_pipeline, normalise, slots, visualize
+from spacy_pll.scoring.windows import choose_windows, window_bounds
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
@@ -82,6 +83,101 @@ def draw_groups(driver, folder: Path):
         plt.close(figure)
 
 
+def draw_windows(driver, folder: Path):
+    """A text of 381 wordpieces in two windows of 254: where each piece is scored."""
+    import matplotlib.pyplot as plt
+
+    pieces = np.arange(381)  # each of them a word
+    limits = window_bounds(pieces, 254)
+    panels = {"most metrics": None, "causal, sentence_l2r, left_context": 0}
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
+        figure, axes = plt.subplots(2, figsize=(6.4, 3.4), sharex=True)
+        for ax, (title, lookahead) in zip(axes, panels.items()):
+            window, _ = choose_windows(pieces, limits, lookahead)
+            for number, (start, end) in enumerate(limits.tolist()):
+                [here] = np.nonzero(window == number)
+                ax.barh(number, end - start, left=start, height=0.62, color="#d5d9e0")
+                ax.barh(number, len(here), left=here[0], height=0.62, color=["#4c78a8", "#d1495b"][number])
+                label = f"scored here: {here[0] + 1} to {here[-1] + 1}"
+                ax.text(here.mean(), number, label, color="white", ha="center", va="center")
+            ax.set_yticks(range(len(limits)), [f"window {number + 1}" for number in range(len(limits))])
+            ax.set(title=title, xlim=(0, len(pieces)), ylim=(len(limits) - 0.5, -0.5))
+            ax.title.set_size(9)
+            ax.tick_params(length=0)
+            for side in ax.spines.values():
+                side.set_visible(False)
+        axes[-1].set_xticks([1, *limits[1:, 0] + 1, *limits[:, 1]])
+        axes[-1].set_xlabel("wordpiece of the text")
+        figure.tight_layout()
+    save_figure(figure, "windows.png")
+
+
+def draw_regions(driver, folder: Path):
+    """The figure that the command of the page draws, as a picture."""
+    runner = make_runner()
+
+    def run_command(words: list[str]) -> str | None:
+        return runner(["means.png" if word == "means.pdf" else word for word in words])
+
+    with sharp():
+        run_page(DOCS / "region-means.md", folder, run_command)
+    save_picture(Image.open(folder / "means.png"), "means.png")
+
+
+def draw_distribution(driver, folder: Path):
+    (folder / "brown.txt").write_text("\n".join(sample_of_brown()) + "\n", encoding="utf8")
+    with sharp():
+        run("score", folder / "brown.txt", folder / "b.csv", "--mask-margin", 0, "--plot", folder / "pppl.png")
+    save_picture(Image.open(folder / "pppl.png"), "pppl.png")
+
+
+def draw_lengths(driver, folder: Path):
+    """Sentences of the Brown corpus: the longer, the lower the score, but not its SLOR."""
+    import matplotlib.pyplot as plt
+
+    nlp = make_pipeline(keep_pieces=True, mask_margin=0)
+    docs = [doc for doc in nlp.pipe(sample_of_brown()) if doc._.pll_pieces]
+    unigrams = load_unigrams(nlp)
+    scores = {"score (nats)": [doc._.pll for doc in docs], "slor": [normalise(doc, "slor", unigrams) for doc in docs]}
+    length = np.array([doc._.pll_pieces for doc in docs])
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
+        figure, axes = plt.subplots(1, 2, figsize=(7, 2.9))
+        for ax, (name, values) in zip(axes, scores.items()):
+            ax.scatter(length, values, s=6, color="#4c78a8", alpha=0.35, linewidths=0)
+            ends = np.array([length.min(), length.max()])
+            ax.plot(ends, np.polyval(np.polyfit(length, values, 1), ends), color="#d1495b")
+            ax.set(xlabel="wordpieces of the sentence", ylabel=name)
+            ax.grid(color="#e3e6ea")
+            ax.set_axisbelow(True)
+        figure.tight_layout()
+    save_figure(figure, "lengths.png")
+
+
+def draw_slots(driver, folder: Path):
+    import matplotlib.pyplot as plt
+
+    [found] = slots(make_pipeline(), ["He works as a ___ in the hospital."], top=8)
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
+        figure, ax = plt.subplots(figsize=(5.4, 2.6))
+        values = [one.model_probability or np.exp(one.score) for one in found]
+        bars = ax.barh([one.text for one in found], values, color="#4c78a8")
+        ax.bar_label(bars, [f"{value:.0%}" for value in values], padding=3)
+        ax.invert_yaxis()
+        ax.xaxis.set_visible(False)
+        ax.margins(x=0.12)
+        ax.tick_params(length=0)
+        ax.set_title("He works as a ___ in the hospital.", loc="left", size=10)
+        for side in ("top", "right", "bottom"):
+            ax.spines[side].set_visible(False)
+        figure.tight_layout()
+    save_figure(figure, "slots.png")
+
+
+def sample_of_brown() -> list[str]:
+    """3,000 sentences."""
+    return kauf_ivanova_sentences(read_brown(BROWN))[::9]
+
+
 def draw_texts(driver, folder: Path):
     sentences = kauf_ivanova_sentences(read_brown(BROWN))
     (folder / "brown.txt").write_text("\n".join(sentences[:40]) + "\n", encoding="utf8")
@@ -117,14 +213,13 @@ def show_comparison(driver, folder: Path, a: str, b: str):
 
 def draw_tutorial(driver, folder: Path):
     """The figure that the code of the tutorial draws."""
-    run_page(DOCS / "tutorial.md", folder)
-    picture = Image.open(folder / "figure.png").convert("RGB")
-    picture.quantize(64).save(DOCS / "tutorial.png", optimize=True)
+    run_page(DOCS / "tutorial.md", folder, make_runner())
+    save_picture(Image.open(folder / "figure.png"), "tutorial.png")
 
 
-def run_page(page: Path, folder: Path):
+def run_page(page: Path, folder: Path, run_command: Callable[[list[str]], str | None]):
     """Run the examples of a page of the documentation in a folder."""
-    for _ in PageRun(folder, make_runner(), is_python_run).run(read_blocks(page)):
+    for _ in PageRun(folder, run_command, is_python_run).run(read_blocks(page)):
         pass
 
 
@@ -161,9 +256,33 @@ def save(seen, name: str):
     picture.quantize(256).save(DOCS / name, optimize=True)
 
 
+def sharp():
+    """Figures that are saved here have more pixels."""
+    import matplotlib.pyplot as plt
+
+    return plt.rc_context({"savefig.dpi": 160})
+
+
+def save_figure(figure, name: str):
+    drawn = io.BytesIO()
+    with sharp():
+        figure.savefig(drawn, format="png")
+    save_picture(Image.open(drawn), name)
+
+
+def save_picture(picture: Image.Image, name: str):
+    """Save a figure: white behind it, and 64 colours."""
+    picture.convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+
+
 PICTURES: list[Callable] = [
     draw_figure,
     draw_groups,
+    draw_windows,
+    draw_regions,
+    draw_distribution,
+    draw_lengths,
+    draw_slots,
     draw_texts,
     draw_comparison,
     draw_hungry,
