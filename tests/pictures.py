@@ -18,7 +18,8 @@ import spacy
 from PIL import Image
 
 from scripts.paper.published_texts import kauf_ivanova_sentences, read_brown
-from spacy_pll import compare, visualize
+from spacy_pll import compare, load_unigrams, make_pipeline, normalise, slots, visualize
+from spacy_pll.scoring.windows import choose_windows, window_bounds
 
 from .browser import CHROMIUM, DRIVER, explorer, find_seen, set_scheme, set_window, start_browser, wait
 from .cli.conftest import run
@@ -111,14 +112,12 @@ def draw_masks(driver, folder: Path):
             side.set_visible(False)
         figure.tight_layout()
         figure.savefig(folder / "masks.png", dpi=150)
-        save_drawn(folder / "masks.png", "masks.png")
+        save_picture(folder / "masks.png", "masks.png")
 
 
 def draw_windows(driver, folder: Path):
     """A long text, the windows that read it, and where each piece is scored."""
     import matplotlib.pyplot as plt
-
-    from spacy_pll.scoring.windows import choose_windows, window_bounds
 
     word = np.arange(600)  # words of one piece
     bounds = window_bounds(word, 254)  # the built-in model reads 256, two of them special tokens
@@ -140,7 +139,61 @@ def draw_windows(driver, folder: Path):
             side.set_visible(False)
         figure.tight_layout()
         figure.savefig(folder / "windows.png", dpi=130)
-        save_drawn(folder / "windows.png", "windows.png")
+        save_picture(folder / "windows.png", "windows.png")
+
+
+def draw_distribution(driver, folder: Path):
+    (folder / "brown.txt").write_text("\n".join(sample_of_brown()) + "\n", encoding="utf8")
+    with sharp():
+        run("score", folder / "brown.txt", folder / "b.csv", "--mask-margin", 0, "--plot", folder / "pppl.png")
+    save_picture(folder / "pppl.png", "pppl.png")
+
+
+def draw_lengths(driver, folder: Path):
+    """Sentences of the Brown corpus: the longer, the lower the score, but not its SLOR."""
+    import matplotlib.pyplot as plt
+
+    nlp = make_pipeline(keep_pieces=True, mask_margin=0)
+    docs = [doc for doc in nlp.pipe(sample_of_brown()) if doc._.pll_pieces]
+    unigrams = load_unigrams(nlp)
+    scores = {"score (nats)": [doc._.pll for doc in docs], "slor": [normalise(doc, "slor", unigrams) for doc in docs]}
+    length = np.array([doc._.pll_pieces for doc in docs])
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
+        figure, axes = plt.subplots(1, 2, figsize=(7, 2.9))
+        for ax, (name, values) in zip(axes, scores.items()):
+            ax.scatter(length, values, s=6, color="#4c78a8", alpha=0.35, linewidths=0)
+            ends = np.array([length.min(), length.max()])
+            ax.plot(ends, np.polyval(np.polyfit(length, values, 1), ends), color="#d1495b")
+            ax.set(xlabel="wordpieces of the sentence", ylabel=name)
+            ax.grid(color="#e3e6ea")
+            ax.set_axisbelow(True)
+        figure.tight_layout()
+    save_figure(figure, "lengths.png")
+
+
+def draw_slots(driver, folder: Path):
+    import matplotlib.pyplot as plt
+
+    [found] = slots(make_pipeline(), ["He works as a ___ in the hospital."], top=8)
+    with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
+        figure, ax = plt.subplots(figsize=(5.4, 2.6))
+        values = [one.model_probability or np.exp(one.score) for one in found]
+        bars = ax.barh([one.text for one in found], values, color="#4c78a8")
+        ax.bar_label(bars, [f"{value:.0%}" for value in values], padding=3)
+        ax.invert_yaxis()
+        ax.xaxis.set_visible(False)
+        ax.margins(x=0.12)
+        ax.tick_params(length=0)
+        ax.set_title("He works as a ___ in the hospital.", loc="left", size=10)
+        for side in ("top", "right", "bottom"):
+            ax.spines[side].set_visible(False)
+        figure.tight_layout()
+    save_figure(figure, "slots.png")
+
+
+def sample_of_brown() -> list[str]:
+    """3,000 sentences."""
+    return kauf_ivanova_sentences(read_brown(BROWN))[::9]
 
 
 def draw_texts(driver, folder: Path):
@@ -179,14 +232,14 @@ def show_comparison(driver, folder: Path, a: str, b: str):
 def draw_tutorial(driver, folder: Path):
     """The figure that the code of the tutorial draws."""
     run_page(DOCS / "tutorial.md", folder)
-    save_drawn(folder / "figure.png", "tutorial.png")
+    save_picture(folder / "figure.png", "tutorial.png")
 
 
 def draw_reading(driver, folder: Path):
     """The figure that the code of the page about reading times draws."""
     make_stand_ins(folder)
     run_page(DOCS / "reading.md", folder)
-    save_drawn(folder / "keys.png", "reading.png")
+    save_picture(folder / "keys.png", "reading.png")
 
 
 def run_page(page: Path, folder: Path):
@@ -198,14 +251,14 @@ def run_page(page: Path, folder: Path):
 def draw_means(driver, folder: Path):
     """The figure that the command of the page about regions draws."""
     run_page(DOCS / "region-means.md", folder)
-    save_drawn(folder / "means.png", "means.png")
+    save_picture(folder / "means.png", "means.png")
 
 
 def draw_phenomena(driver, folder: Path):
     """The accuracy on each phenomenon of BLiMP, as `pairs --plot` draws it."""
     words = ("--sample", 10, "--metrics", "word_l2r,original", "--plot", folder / "accuracy.png")
     run("pairs", SLOW["pairs blimp"], *words)
-    save_drawn(folder / "accuracy.png", "phenomena.png")
+    save_picture(folder / "accuracy.png", "phenomena.png")
 
 
 def draw_expectation(driver, folder: Path):
@@ -234,11 +287,6 @@ def focus(driver, word: str):
     wait(lambda: find_seen(driver, ".pll-viz .exp"))
 
 
-def save_drawn(path: Path, name: str):
-    """Save a figure of Matplotlib with 64 colours."""
-    Image.open(path).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
-
-
 def save(seen, name: str):
     """Save what the browser, or an element of its page, shows, with 256 colours, which halves the file."""
     png = seen.screenshot_as_png if hasattr(seen, "screenshot_as_png") else seen.get_screenshot_as_png()
@@ -246,11 +294,33 @@ def save(seen, name: str):
     picture.quantize(256).save(DOCS / name, optimize=True)
 
 
+def sharp():
+    """Figures that are saved here have more pixels."""
+    import matplotlib.pyplot as plt
+
+    return plt.rc_context({"savefig.dpi": 160})
+
+
+def save_figure(figure, name: str):
+    drawn = io.BytesIO()
+    with sharp():
+        figure.savefig(drawn, format="png")
+    save_picture(drawn, name)
+
+
+def save_picture(drawn: Path | io.BytesIO, name: str):
+    """Save a figure: white behind it, and 64 colours."""
+    Image.open(drawn).convert("RGB").quantize(64).save(DOCS / name, optimize=True)
+
+
 PICTURES: list[Callable] = [
     draw_figure,
     draw_groups,
     draw_masks,
     draw_windows,
+    draw_distribution,
+    draw_lengths,
+    draw_slots,
     draw_texts,
     draw_comparison,
     draw_hungry,
