@@ -11,6 +11,7 @@ from spacy.tokens import Doc, Span
 
 from .arrays import FloatArray, Groups, IntArray, begins
 from .attributes.piece_record import PieceRecord, StoredAlternative
+from .documentation import page
 from .errors import PLLError
 from .language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from .metrics import Metric, get_metric
@@ -307,7 +308,7 @@ class Predictor:
             warn_user(
                 f"A doc has no spans under `{setting}`, doc.spans[{key!r}], so {effect}. "
                 f"It has spans under these keys: {', '.join(map(repr, doc.spans)) or 'none'}. A key is the name of a "
-                "group of spans, which a component such as span_ruler makes, and no word (docs/spacy.md)."
+                f"group of spans, which a component such as span_ruler makes, and no word ({page('spacy.md')})."
             )
             return []
         return named_spans(doc, key)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from .documentation import page
 from .errors import PLLError
 from .metrics import check_within_words, get_metric
 from .scoring.wordpieces import Words
@@ -36,7 +37,7 @@ class ScoringSettings:
         context. None: all tokens.
     sample_words (Optional[float]): Score a random part of the words of each text, such as 0.15, and at least two.
         Scores of texts are estimated, with a standard error (docs/corpora.md#a-part-of-the-words). None: all words.
-    seed (int): The random seed that draws the words of `sample_words`, and the orders for the bound of `pll ppl`.
+    seed (int): The random seed that draws the words of `sample_words`, and the orders for the bound of `spacy-pll ppl`.
     units (Optional[str]): A key of `doc.spans`: each of these spans is read as one word. Spans that overlap are one
         word. None: only words.
     keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
@@ -79,7 +80,7 @@ class ScoringSettings:
             if not isinstance(key := getattr(self, name), str | None):
                 raise PLLError(
                     f"`{name}` must be one key of doc.spans: the name of a group of spans, no words. It is {key!r}.",
-                    "Put spans under a key, for example with the component span_ruler (docs/spacy.md).",
+                    f"Put spans under a key, for example with the component span_ruler ({page('spacy.md')}).",
                 )
         if (part := self.sample_words) is not None and (type(part) not in (float, int) or not 0 < part <= 1):
             raise PLLError(f"`sample_words` must be a number above 0, and at most 1. It is {part!r}.")

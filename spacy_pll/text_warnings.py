@@ -10,6 +10,7 @@ import numpy as np
 from spacy.tokens import Doc
 
 from .arrays import BoolArray, Groups
+from .documentation import page
 from .language_model.protocol import LanguageModel, Loaded
 from .scoring.sample import Draw
 from .scoring.windows import Contexts
@@ -167,7 +168,7 @@ class TextWarnings:
                 "special",
                 f"The model reads {token!r} in the text {text[:100]!r} as {what}, and it is scored as a part of the "
                 "text. If it is not the text's own, leave it out. To score what could stand in the place of a mask, "
-                "write it there (docs/analysis.md#candidates-in-context).",
+                f"write it there ({page('analysis.md#candidates-in-context')}).",
             )
 
     def of_unspaced(self, batch: TokenizedDocs, words: str, of_words: Sequence[str]) -> None:
@@ -222,9 +223,9 @@ class TextWarnings:
                 "long word",
                 f"{text[pieces.start[first] :][:40]!r} begins a word of {sizes[word]} wordpieces. The text is read for "
                 f"each of them, and under {of_words[0]} up to {sizes[word] - 1} others are masked. `mask_margin=0` "
-                "reads no more than a few masks for each piece, and gives another score (docs/one-pass.md#long-words). "
-                f"With `words='piece'` each wordpiece is a word, and {of_words[0]} the same as original. Or leave such "
-                "words out.",
+                "reads no more than a few masks for each piece, and gives another score "
+                f"({page('one-pass.md#long-words')}). With `words='piece'` each wordpiece is a word, and "
+                f"{of_words[0]} the same as original. Or leave such words out.",
             )
 
     def _once(self, kind: str, message: str) -> None:

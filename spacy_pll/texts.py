@@ -10,7 +10,7 @@ from .errors import PLLError
 from .user_warnings import warn_user
 
 Text = str | Doc
-AT_A_TERMINAL = "type `python -m spacy pll score FILE OUTPUT.csv` at a terminal"
+AT_A_TERMINAL = "type `spacy-pll score FILE OUTPUT.csv` at a terminal"
 
 
 def check_texts(texts: Any, name: str = "texts") -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import catalogue
 
+from .documentation import page
 from .errors import PLLError
 from .user_warnings import no_warnings, warn_user
 
@@ -40,8 +41,8 @@ def _import_once(path: str, changed: int) -> None:
     if _registered() == before:
         warn_user(
             f"{path} was imported, and it registers nothing: no class of a model (AutoConfig.register and "
-            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. docs/models.md has "
-            "an example."
+            "AutoModelForMaskedLM.register), no metric (register_metric), nothing of spaCy's. An example: "
+            f"{page('models.md#models-with-code-of-their-own')}"
         )
 
 

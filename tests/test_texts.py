@@ -120,7 +120,7 @@ def test_a_text_that_is_the_name_of_a_file_is_scored_with_a_warning(nlp, tmp_pat
     (tmp_path / "my sentences.csv").write_text("sentence\nA text.\n")
     (tmp_path / "texts").mkdir()
     for name in ("my sentences.csv", "./texts"):
-        with pytest.warns(UserWarning, match="is the path of a file or folder.*`python -m spacy pll score FILE OUTPUT"):
+        with pytest.warns(UserWarning, match="is the path of a file or folder.*`spacy-pll score FILE OUTPUT"):
             assert len(spacy_pll.score(name, nlp)) == 1
     for text in ("texts", "no file.csv", "my sentences.csv\n", "x" * 5000, "\0", ""):
         assert len(spacy_pll.score(text, nlp)) == 1  # without a warning

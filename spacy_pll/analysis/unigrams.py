@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..component import get_scorer
+from ..documentation import page
 from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
 from ..progress import with_progress
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 TEXTS_AT_ONCE = 1000
 
-MAKE_ONE = (
-    "Count the wordpieces of a corpus with this model (docs/normalised-scores.md), and give the file as `unigrams`."
-)
+
+def _how_to_make() -> str:
+    place = page("normalised-scores.md#unigrams")
+    return f"Count the wordpieces of a corpus with this model ({place}), and give the file as `unigrams`."
 
 
 class Unigrams:
@@ -63,7 +65,7 @@ class Unigrams:
 
     @classmethod
     def read(cls, path: str | Path) -> "Unigrams":
-        """Read a table that `pll unigrams` wrote.
+        """Read a table that `spacy-pll unigrams` wrote.
 
         RAISES (ValueError): The file is no such table.
         """
@@ -71,7 +73,7 @@ class Unigrams:
             table = json.loads(Path(path).read_text(encoding="utf8"))
             return cls(table["pieces"], [count for _, count in zip(table["pieces"], table["counts"], strict=True)])
         except (KeyError, TypeError, ValueError):
-            raise PLLError(f"{str(path)!r} is no table of unigrams.", MAKE_ONE) from None
+            raise PLLError(f"{str(path)!r} is no table of unigrams.", _how_to_make()) from None
 
     def to_json(self) -> dict[str, Any]:
         """What `read` reads."""
@@ -88,7 +90,7 @@ class Unigrams:
                 raise PLLError(
                     f"The wordpiece {piece!r}, id {i}, is not in the table of unigrams. The table is for another "
                     "vocabulary.",
-                    MAKE_ONE,
+                    _how_to_make(),
                 )
         return float(self.log_probs[ids].sum())
 
@@ -103,8 +105,8 @@ def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: s
     """The table of unigrams for the model of a pipeline.
 
     nlp (Language): A pipeline with a `pll` component.
-    path (Optional[Union[str, Path]]): A file that `pll unigrams` wrote. None: the table of the built-in model, for
-        models that have its vocabulary.
+    path (Optional[Union[str, Path]]): A file that `spacy-pll unigrams` wrote. None: the table of the built-in model,
+        for models that have its vocabulary.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (OSError): There is no such file.
     RAISES (ValueError): The table is for another vocabulary.
@@ -121,5 +123,5 @@ def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: s
     unigrams = Unigrams.read(path or BUILTIN_UNIGRAMS)
     if unigrams.pieces != vocabulary(model.load().tokenizer):
         which = f"The table of unigrams {str(path)!r}" if path else "The built-in table of unigrams"
-        raise PLLError(f"{which} is for another vocabulary than that of {model.describe().title}.", MAKE_ONE)
+        raise PLLError(f"{which} is for another vocabulary than that of {model.describe().title}.", _how_to_make())
     return unigrams

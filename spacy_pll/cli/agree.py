@@ -1,4 +1,4 @@
-"""`pll agree SCORER_A SCORER_B CORPUS`: how well two scorers agree."""
+"""`spacy-pll agree SCORER_A SCORER_B CORPUS`: how well two scorers agree."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -47,7 +47,7 @@ def _compare(
 ) -> None:
     """Load scorers, have texts compared under them, print tables of the result, and write it if that is asked for.
 
-    corpus (str): The texts: a file or folder, as for `pll score`.
+    corpus (str): The texts: a file or folder, as for `spacy-pll score`.
     limit (Optional[int]): Use only this many texts, from the beginning.
     """
     check_order(command, scorers, corpus)
@@ -69,8 +69,8 @@ def _compare(
     save(output, write_json, {"corpus": corpus, **asdict(result)})
 
 
-# Gives a command the texts and what else `pll agree` and `pll margins` have in common, in place of its parameter
-# `compare`, a function that does the rest.
+# Gives a command the texts and what else `spacy-pll agree` and `spacy-pll margins` have in common, in place of its
+# parameter `compare`, a function that does the rest.
 comparison_options = options_from("compare", _compare, make=partial(partial, _compare))
 
 

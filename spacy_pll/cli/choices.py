@@ -1,4 +1,4 @@
-"""`pll choices PATH`: the accuracy on choices of several options, with or without a context."""
+"""`spacy-pll choices PATH`: the accuracy on choices of several options, with or without a context."""
 
 from pathlib import Path
 from typing import Any

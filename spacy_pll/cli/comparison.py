@@ -1,4 +1,4 @@
-"""What `pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
+"""What `spacy-pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
 import re
 from collections import defaultdict
@@ -39,7 +39,7 @@ class Evaluation:
     """What is compared on which items, and what is written.
 
     scorers (Sequence[str]): In place of --model, and once for each of several scorers to compare: a model, with
-        settings of its own after commas, as for `pll agree`. Other options, such as --metrics, are for all. NAME=
+        settings of its own after commas, as for `spacy-pll agree`. Other options, such as --metrics, are for all. NAME=
         before it names the scorer in the results: margin0=builtin,mask_margin=0.
     revisions (Sequence[str]): Compare these revisions of the model (branches or tags on the hub), in this order.
         --plot then draws curves.

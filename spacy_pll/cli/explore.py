@@ -1,4 +1,4 @@
-"""`pll explore`: a local page to try out texts, models and metrics."""
+"""`spacy-pll explore`: a local page to try out texts, models and metrics."""
 
 import json
 from contextlib import suppress

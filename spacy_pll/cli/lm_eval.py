@@ -1,4 +1,4 @@
-"""`pll lm-eval`: EleutherAI's lm-evaluation-harness with the model `spacy-pll`."""
+"""`spacy-pll lm-eval`: EleutherAI's lm-evaluation-harness with the model `spacy-pll`."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`pll margins SCORER CORPUS`: how close the scores with margins are to the exact ones."""
+"""`spacy-pll margins SCORER CORPUS`: how close the scores with margins are to the exact ones."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from .options import described, parse_numbers
 
 @comparison_options
 @described(
-    scorer={"help": f"{SCORER} The settings are those of `pll agree`."},
+    scorer={"help": f"{SCORER} The settings are those of `spacy-pll agree`."},
     margins={
         "metavar": "0,1,2,4",
         "help": f"The values of --mask-margin to try. [default: {','.join(map(str, MARGINS))}, or none with "

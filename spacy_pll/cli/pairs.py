@@ -1,4 +1,4 @@
-"""`pll pairs PATH`: the accuracy on minimal pairs."""
+"""`spacy-pll pairs PATH`: the accuracy on minimal pairs."""
 
 from typing import Any
 

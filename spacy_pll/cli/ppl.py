@@ -1,4 +1,4 @@
-"""`pll ppl INPUT`: the pseudo-perplexity of a corpus."""
+"""`spacy-pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
 import math
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""`pll render INPUT OUTPUT.html`: scored texts on a web page."""
+"""`spacy-pll render INPUT OUTPUT.html`: scored texts on a web page."""
 
 from collections.abc import Iterable
 from contextlib import closing

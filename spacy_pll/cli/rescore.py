@@ -1,4 +1,4 @@
-"""`pll rescore NBEST`: n-best lists reranked with the PLL."""
+"""`spacy-pll rescore NBEST`: n-best lists reranked with the PLL."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""`pll score INPUT OUTPUT`: score a corpus."""
+"""`spacy-pll score INPUT OUTPUT`: score a corpus."""
 
 import sys
 import time
@@ -48,7 +48,7 @@ FOR_WORDS = "For --table words. "
         f"Names, separated by commas: {', '.join(NORMALISATIONS)}."
     },
     unigrams={
-        "help": f"The table that `pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "
+        "help": f"The table that `spacy-pll unigrams` wrote, for {' and '.join(WITH_UNIGRAMS)}. [default: that of the "
         "built-in model]"
     },
 )

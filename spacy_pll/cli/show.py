@@ -1,4 +1,4 @@
-"""`pll show TEXT ...`: a table for each text."""
+"""`spacy-pll show TEXT ...`: a table for each text."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""`pll slots FILE OUTPUT`: words in a gap."""
+"""`spacy-pll slots FILE OUTPUT`: words in a gap."""
 
 from collections.abc import Sequence
 from pathlib import Path

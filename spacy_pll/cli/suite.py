@@ -1,4 +1,4 @@
-"""`pll suite PATH --reader NAME`: published test suites with measures of their own."""
+"""`spacy-pll suite PATH --reader NAME`: published test suites with measures of their own."""
 
 from typing import Any
 

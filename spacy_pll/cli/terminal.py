@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..corpus.records import PARQUET, STANDARD_STREAM
+from ..documentation import page
 from ..errors import InputError, PLLError, explained
 from ..files import atomic_write, check_apart, check_output, outputs_of
 from ..progress import hidden_progress
@@ -72,7 +73,7 @@ def hint_if_busy(given: Mapping[str, Any], environment: Mapping[str, str], load:
         return None
     return (
         f"Something has kept the {cores} cores busy (load {load:.1f}). If it still does, fewer threads are "
-        "faster: give --threads 1, or set OMP_NUM_THREADS=1 (docs/speed.md#threads)."
+        f"faster: give --threads 1, or set OMP_NUM_THREADS=1 ({page('speed.md#threads')})."
     )
 
 

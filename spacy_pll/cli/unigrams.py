@@ -1,4 +1,4 @@
-"""`pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
+"""`spacy-pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
 
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ def unigrams_cli(
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
 
-    SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`pll score --normalise`). The
-    table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
+    SLOR and NormLP compare the score of a text with the frequencies of its wordpieces (`spacy-pll score --normalise`).
+    The table is for the vocabulary of the model. Nothing is scored. The built-in model has a table.
 
     $ spacy-pll unigrams corpus.txt unigrams.json
     $ spacy-pll unigrams corpus.txt unigrams.json --model bert-base-cased

@@ -1,4 +1,4 @@
-"""`pll words INPUT OUTPUT`: a table with one word in each row, scored."""
+"""`spacy-pll words INPUT OUTPUT`: a table with one word in each row, scored."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from ..component import get_scorer
 from ..compression import format_of
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
+from ..documentation import page
 from ..errors import InputError
 from ..evaluation.word_means import WordGroups
 from ..files import file_digest
@@ -103,7 +104,7 @@ def _about_surprisal(metric: str) -> str:
         return f"The surprisal of a word is under {metric}: after the words before it."
     return (
         f"The surprisal of a word is under {metric}: the model also sees the words after it. In research on reading, "
-        "surprisal is after the words before it: give --metrics left_context or sentence_l2r (docs/reading.md)."
+        f"surprisal is after the words before it: give --metrics left_context or sentence_l2r ({page('reading.md')})."
     )
 
 

@@ -202,8 +202,8 @@ def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int,
     if n >= MANY and single > 0.9 * n:
         warn_user(
             f"{single:,} of {n:,} texts are one word each, and are scored without their neighbours. If this is a table "
-            "with one word of a text in each row, score the words in their texts, with `pll words` or in Python with "
-            "`spacy_pll.score_words`."
+            "with one word of a text in each row, score the words in their texts, with `spacy-pll words` or in Python "
+            "with `spacy_pll.score_words`."
         )
     return {**found, n: fingerprint}
 

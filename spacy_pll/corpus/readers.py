@@ -33,7 +33,7 @@ from .records import (
 )
 from .txt_tables import watched
 
-OFFICE_DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pages")
+OF_WORD_PROCESSORS = (".docx", ".doc", ".odt", ".rtf", ".pages")
 SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
@@ -134,7 +134,7 @@ def check_format(path: Path, known: Collection[str], ending: str | None = None) 
     if ending in known:
         return
     advice = f"The known formats are: {', '.join(known)}."
-    if ending in OFFICE_DOCUMENTS:
+    if ending in OF_WORD_PROCESSORS:
         advice = "It is the file of a word processor. Save it there as plain text (UTF-8), and give the .txt file."
     if ending in SHEETS:
         advice = "It is the file of a spreadsheet program. Save the sheet there as CSV UTF-8, and give the .csv file."

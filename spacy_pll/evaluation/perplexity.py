@@ -96,7 +96,7 @@ class Perplexity:
         return {metric: exp_or_inf(-total / n) for metric, total in moved.items() if n}
 
     def to_dict(self) -> dict[str, Any]:
-        """All counts and figures, as `pll ppl` writes them."""
+        """All counts and figures, as `spacy-pll ppl` writes them."""
         figures = {f"pppl_{name}": getattr(self, name) for name in PER}
         figures |= {f"pppl_{name}_interval": of for name, of in self.intervals.items()}
         return {**asdict(self), "split_share": self.split_share, **figures}

@@ -53,7 +53,7 @@ class SharedPipeline:
             raise PLLError(
                 f"{length:,} characters in {n} text{'s' * (n > 1)} are too many. This page takes up to "
                 f"{self.max_characters:,} at once, because others may be waiting. Take less, or score a file with "
-                "`python -m spacy pll score`. The limit is `max_characters`."
+                "`spacy-pll score`. The limit is `max_characters`."
             )
 
     @contextmanager

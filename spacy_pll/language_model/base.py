@@ -17,6 +17,7 @@ from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from ..documentation import page
 from ..errors import PLLError
 from ..metrics import get_metric, names_of
 from ..scoring.passes import Batch, PassLimits
@@ -305,11 +306,10 @@ class TransformerLanguageModel:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: a trial failed.",
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
-                "a model of another architecture (docs/models.md).",
+                f"a model of another architecture ({page('models.md')}).",
             )
-        logger.info(
-            "%s reads all masks of a text in one pass, %s a pass.", title, "several texts" if share else "one text"
-        )
+        texts_of_pass = "several texts" if share else "one text"
+        logger.info("%s reads all masks of a text in one pass, %s a pass.", title, texts_of_pass)
         max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
         return rows._replace(max_tokens=max_tokens, pads=True, one_row=not share)
 

@@ -29,6 +29,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from ..documentation import page
 from ..errors import PLLError, similar
 from . import DOCUMENTS
 from .checks import (
@@ -335,7 +336,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
             advice = (
                 f"It is of the type {kind!r}, which transformers {transformers.__version__} does not know. Install a "
                 "version that does. Or, if you have its classes, give a Python file that registers them as `code` "
-                f"(docs/models.md). Types that were registered so far: {own}."
+                f"({page('models.md')}). Types that were registered so far: {own}."
             )
         if isinstance(error, ImportError):  # after a first line that may be blank
             advice = f"It needs a package that is not installed: {str(error).strip()[:300]}"
@@ -344,7 +345,7 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
         if "trust_remote_code" in str(error):
             advice = (
                 "It needs code that comes with it, which is not run here unasked. If you trust that code, give a "
-                "Python file that registers its classes as `code` (docs/models.md), or choose another model."
+                f"Python file that registers its classes as `code` ({page('models.md')}), or choose another model."
             )
         raise PLLError(f"The configuration or tokenizer of {source!r} cannot be read. {advice}") from error
 

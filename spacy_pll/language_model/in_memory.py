@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from torch.overrides import TorchFunctionMode
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..documentation import page
 from ..errors import PLLError
 from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
@@ -143,7 +144,7 @@ class InMemory:
                 "make a model with other scores, or none. It has a class of its own, hooks, or layers that were "
                 "replaced or compiled.",
                 "Save it as it was before. Or correct its configuration (model.config), such as tie_word_embeddings. "
-                "Or give its class to transformers (docs/models.md#models-with-code-of-their-own).",
+                f"Or give its class to transformers ({page('models.md#models-with-code-of-their-own')}).",
             )
         _check_saving_of(loaded.checkpoint.tokenizer, model.config)
 

@@ -1,1 +1,1 @@
-"""Variants of proteins, RNA and DNA: their scores, their files and pictures, and the command `pll variants`."""
+"""Variants of proteins, RNA and DNA: their scores, their files and pictures, and the command `spacy-pll variants`."""

@@ -1,4 +1,4 @@
-"""`pll variants [FILE]`: the variants of a protein."""
+"""`spacy-pll variants [FILE]`: the variants of a protein."""
 
 from pathlib import Path
 from typing import Annotated, Any

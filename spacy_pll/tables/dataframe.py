@@ -39,8 +39,8 @@ def to_dataframe(
         such as `pll_word_l2r` (natural log, NaN where not scored and where there is no wordpiece). `surprisal` is minus
         the score under the first metric that the docs were scored with. If the docs have them, also `rank` (missing
         where there is none), `entropy` (nats), `alternatives` (lists of texts) and `alternative_log_probs`. These are
-        the columns of the table of tokens that `pll score` writes, which has the wordpieces themselves, under `pieces`,
-        in place of their number.
+        the columns of the table of tokens that `spacy-pll score` writes, which has the wordpieces themselves, under
+        `pieces`, in place of their number.
         With `words`, the columns are `doc` and the columns of the table of words.
     RAISES (ValueError): The docs have no scores of that name, or under one of the metrics.
     RAISES (TypeError): `words` is no `WordTable`.

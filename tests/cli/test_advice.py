@@ -69,6 +69,21 @@ def test_there_are_messages():
     assert len(messages()) > 150 and sum(bool(SETTING.search(one.text)) for one in messages()) > 60
 
 
+def test_messages_name_addresses_and_the_short_command():
+    """Who installed the package has no folder docs."""
+    wrong = [one for one in messages() if re.search(r"\bdocs/[\w-]+\.md|`pll [a-z]|python -m spacy pll", one.text)]
+    assert not wrong
+    pages = {
+        name for path in ROOT.rglob("*.py") for name in re.findall(r"\bpage\(['\"](.+?)['\"]\)", path.read_text("utf8"))
+    }
+    assert len(pages) > 8
+    for name in pages:
+        file, _, anchor = name.partition("#")
+        headings = re.findall(r"^#+ (.+)$", (ROOT.parent / "docs" / file).read_text("utf8"), re.MULTILINE)
+        slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in slugs, name
+
+
 def test_each_name_is_one_of_an_argument_or_a_setting():
     # In files that others write; the factory; fields of theirs.
     others = {"attribute_map", "quantization_config", "trust_remote_code", "pll", "apply_chat_template"}

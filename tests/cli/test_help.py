@@ -20,7 +20,7 @@ OF_OTHERS = "lm-eval"  # another program reads its options
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != OF_OTHERS])
 def test_each_command_has_two_examples_and_its_page(name):
     about, examples, pages = parts(COMMANDS[name].help)
-    assert about and "spacy-pll" not in about
+    assert about and "$ spacy-pll" not in about
     assert len(examples) == 2 and len(pages) == 1
     for example in examples:
         words = re.findall(r'"[^"]*"|\S+', example)

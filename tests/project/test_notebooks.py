@@ -6,6 +6,7 @@ runs them and writes what came out into them: look at `git diff` then.
 """
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from ..doc_examples import ROOT, reconcile
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 # Streams of the libraries, such as progress bars, and what names the machine.
 LEFT_OUT = "stderr"
+# As Jupyter sets it. Other tests draw without a screen.
+FIGURES = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
 def read(path: Path):
@@ -37,7 +40,7 @@ def run(path: Path):
         place.mkdir()
         # What a cell prints with pauses would otherwise be several outputs.
         options = {"timeout": 600, "record_timing": False, "kernel_name": "python3", "coalesce_streams": True}
-        client.NotebookClient(notebook, resources={"metadata": {"path": str(place)}}, **options).execute()
+        client.NotebookClient(notebook, resources={"metadata": {"path": str(place)}}, **options).execute(env=FIGURES)
     notebook.metadata = metadata
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -80,8 +83,12 @@ def test_the_index_names_each_notebook_and_the_extra_that_it_needs():
     rows = {line.split("](")[1].split(")")[0]: line.split("|")[3] for line in lines if line.startswith("| [")}
     assert sorted(rows) == [path.name for path in NOTEBOOKS] and len(rows) == 6
     for path in NOTEBOOKS:
-        needed = re.findall(r"You need the extra (`\[\w+\]`)", path.read_text(encoding="utf8"))
-        assert rows[path.name].split() == needed
+        needed = re.findall(r"You need the extras? (`\[\w+\]`)(?: and (`\[\w+\]`))?", path.read_text(encoding="utf8"))
+        assert rows[path.name].split() == [extra for found in needed for extra in found if extra]
+
+
+def test_a_notebook_draws_a_figure():
+    assert any('"image/png"' in path.read_text(encoding="utf8") for path in NOTEBOOKS)
 
 
 def main():
