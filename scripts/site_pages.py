@@ -139,12 +139,14 @@ def options(context) -> str:
     context (click.Context): That of the command.
     """
     from spacy_pll.cli.help import parts, under_headings
+    from spacy_pll.documentation import NAMED
 
     records = {one.name: one.get_help_record(context) for one in context.command.get_params(context)}
     arguments = [one.name for one in context.command.params if one.param_type_name == "argument"]
     options = [name for name in records if name not in arguments]
     names = [*arguments, *(name for _, names in under_headings(options) for name in names)]
-    rows = [f"| `{records[name][0]}` | {records[name][1]} |" for name in names]
+    meanings = {name: NAMED.sub(r"[docs/\1](\1)", records[name][1]) for name in names}
+    rows = [f"| `{records[name][0]}` | {meanings[name]} |" for name in names]
     table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
     about, examples, _ = parts(context.command.help)
     code = "\n".join(["```bash", *examples, "```"]) if examples else ""

@@ -140,7 +140,7 @@ def _parameter(name: str, type_: Any, default: Any, own: dict[str, Any]) -> insp
     if (least := own.pop("min", None)) is not None:
         most = own.pop("max", math.inf)
         own["callback"] = in_range(least, most)
-        own["help"] += f" [{least} or more]" if math.isinf(most) else f" [{least} to {most}]"
+        own["help"] += f" ({least} or more)" if math.isinf(most) else f" ({least} to {most})"
     choices = choices_of(type_)
     if choices:
         own |= one_of(*choices)

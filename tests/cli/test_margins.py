@@ -27,7 +27,7 @@ def test_some_margins_are_tried_if_none_is_named(model_folder, corpus):  # noqa:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["TEXTS", "builtin"], "come first, and the texts last: pll margins builtin .*no file .*'builtin'"),
+        (["TEXTS", "builtin"], "come first, and the texts last: spacy-pll margins builtin .*no file .*'builtin'"),
         (["a", "TEXTS", "--margins", "1,x"], "--margins must be whole numbers with commas, such as 0,1. It is '1,x'"),
         (["builtin", "TEXTS", "--column", "line", "--margins", "-1"], "`mask_margin` must be 0 or more.*It is -1"),
     ],

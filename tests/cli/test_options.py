@@ -33,7 +33,7 @@ def test_each_setting_is_an_option_whose_help_is_its_description():
                 assert found[name].help.startswith(text[:20]), name
                 assert not found[name].show_default
     assert "--max-batch-tokens" in run("show", "a", "--max-batch-tokens", 0, code=2).output
-    assert found["mask_margin"].help.endswith("not together with --mask-spacing. [default: exact scores] [0 or more]")
+    assert found["mask_margin"].help.endswith("not together with --mask-spacing. [default: exact scores] (0 or more)")
     assert found["words"].help.endswith("such as proteins). [default: spacy]")
     assert found["metrics"].help.endswith("[default: word_l2r]")
 
