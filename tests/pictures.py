@@ -91,14 +91,14 @@ def draw_windows(driver, folder: Path):
     limits = window_bounds(pieces, 254)
     panels = {"most metrics": None, "causal, sentence_l2r, left_context": 0}
     with plt.rc_context({"font.family": "sans-serif", "font.size": 9}):
-        figure, axes = plt.subplots(2, figsize=(6.4, 3.4), sharex=True)
+        figure, axes = plt.subplots(2, figsize=(4.4, 3.2), sharex=True)
         for ax, (title, lookahead) in zip(axes, panels.items()):
             window, _ = choose_windows(pieces, limits, lookahead)
             for number, (start, end) in enumerate(limits.tolist()):
                 [here] = np.nonzero(window == number)
                 ax.barh(number, end - start, left=start, height=0.62, color="#d5d9e0")
                 ax.barh(number, len(here), left=here[0], height=0.62, color=["#4c78a8", "#d1495b"][number])
-                label = f"scored here: {here[0] + 1} to {here[-1] + 1}"
+                label = f"{here[0] + 1} to {here[-1] + 1}"
                 ax.text(here.mean(), number, label, color="white", ha="center", va="center")
             ax.set_yticks(range(len(limits)), [f"window {number + 1}" for number in range(len(limits))])
             ax.set(title=title, xlim=(0, len(pieces)), ylim=(len(limits) - 0.5, -0.5))
