@@ -35,7 +35,11 @@ LINK = re.compile(r"(\[[^]]*\]\()([^)\s]+)(?=\))")
 PYTHON = re.compile(r"<!-- python: (.+?) -->", re.DOTALL)
 COMMANDS = "<!-- commands -->"
 # Pages whose tables have too much text for the columns of a phone.
-LISTED = ["settings.md", "command-line.md"]
+LISTED = ["index.md", "settings.md", "command-line.md"]
+# Names of options in the text, which a line would break after their hyphens.
+INLINE = re.compile(r"(?<!<pre>)(?<!<span></span>)<code>([^<\n]+)</code>")
+OPTION = re.compile(r"(?<![^\s>])-[^\s\[<]+")
+SEARCH = '<label class="md-header__button md-icon" for="__search">'
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
 
@@ -67,7 +71,25 @@ def on_page_markdown(markdown: str, page, **_) -> str:
 def on_page_content(html: str, page, **_) -> str:
     if page.file.src_uri == "python.md":
         html = MEMBER.sub(r"\g<0> data-search-exclude", html)
+    html = INLINE.sub(whole_options, html)
     return TABLE.sub(as_list, html) if page.file.src_uri in LISTED else html
+
+
+def on_post_page(html: str, config, **_) -> str:
+    icons = (Path(folder) / ".icons/fontawesome/brands/github.svg" for folder in config.theme.dirs)
+    icon = next(path for path in icons if path.is_file()).read_text(encoding="utf8")
+    return html.replace(SEARCH, repository_link(icon) + SEARCH, 1)
+
+
+def repository_link(icon: str) -> str:
+    """A button of the header. icon (str): An image in SVG."""
+    name = 'title="The repository" aria-label="The repository"'
+    return f'<a class="md-header__button md-icon" href="{repository()}" {name}>{icon}</a>\n'
+
+
+def whole_options(code: re.Match) -> str:
+    """Code in a line of text, whose options site.css does not break."""
+    return OPTION.sub(r"<span class=option>\g<0></span>", code[0])
 
 
 def as_list(table: re.Match) -> str:

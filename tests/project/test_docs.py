@@ -68,6 +68,7 @@ EXAMPLES = {module: read_blocks(module) for module in MODULES}
 UNIVERSE = ROOT / "docs" / "universe.json"
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+IMAGE = re.compile(r"!\[([^]]*)\]\(([^)\s]+)\)")
 URL = read_setup_cfg()["metadata"]["url"]
 # What names a file of this repository with its full address; pages do so nowhere.
 OWN = re.compile(rf"{re.escape(URL)}/(?:blob|raw|tree)/(?:HEAD|main)/([^\s)\"#?]+)")
@@ -94,6 +95,16 @@ def assert_shown(results: list[Result]):
         assert result.text == result.block.text, (
             f"{result.block.where}; mend: python -m tests.project.test_docs --write"
         )
+
+
+def test_pictures_are_small_and_said_in_words():
+    shown = [(page, *image) for page in PAGES for image in IMAGE.findall(read_prose(page))]
+    files = {(page.parent / path).resolve() for page, _, path in shown}
+    assert {path.name: path.stat().st_size for path in files if path.stat().st_size >= 100_000} == {}
+    assert [(page.name, path) for page, text, path in shown if len(text.split()) < 5] == []
+    assert {
+        path.name for ending in ("png", "svg") for path in (ROOT / "docs").glob(f"*.{ending}") if path not in files
+    } == set()
 
 
 @PAGE

@@ -89,6 +89,25 @@ def test_tables_of_settings_can_be_lists(pages):
     assert pages.on_page_content(table, page) == table
 
 
+def test_options_in_a_line_of_text_are_whole(pages):
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="speed.md"))
+    block = "<pre><span></span><code>pll --metrics a\n</code></pre><pre><code>b --n</code></pre>"
+    html = f"<p><code>python -m pll --metrics a-b</code> and <code>word-l2r</code></p>{block}"
+    whole = "<span class=option>-m</span> pll <span class=option>--metrics</span>"
+    expected = html.replace("-m pll --metrics", whole, 1)
+    assert pages.on_page_content(html, page) == expected
+
+
+def test_the_header_has_a_link_to_the_repository(pages, tmp_path):
+    icon = tmp_path / ".icons" / "fontawesome" / "brands" / "github.svg"
+    icon.parent.mkdir(parents=True)
+    icon.write_text("<svg></svg>")
+    config = SimpleNamespace(theme=SimpleNamespace(dirs=["none", str(tmp_path)]))
+    html = pages.on_post_page(f"<header>{pages.SEARCH}</header><p>{pages.SEARCH}</p>", config)
+    assert html.count(f'href="{pages.repository()}"') == html.count("<svg></svg>") == 1
+    assert html.index("<svg>") < html.index(pages.SEARCH)
+
+
 def test_the_page_about_python_names_what_is_public(pages):
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf8")
     names = [name for part in pages.PYTHON.findall(text) for name in part.split()]
