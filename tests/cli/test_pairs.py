@@ -302,8 +302,8 @@ def test_a_folder_with_compressed_files_and_others(blimp, tmp_path):
 
 def test_paths_that_hold_no_pairs(tmp_path):
     assert "There is no file or folder" in run("pairs", tmp_path / "nowhere", fails=True).unwrapped_stderr
-    (tmp_path / "a.docx").write_text("text\n")
-    for path in (tmp_path, tmp_path / "a.docx"):
+    (tmp_path / "a.pdf").write_text("text\n")
+    for path in (tmp_path, tmp_path / "a.pdf"):
         assert ".txt, .jsonl, .json, .csv, .tsv, .parquet." in run("pairs", path, fails=True).unwrapped_stderr
 
 

@@ -179,10 +179,12 @@ def test_a_folder_of_several_formats(tiny, tmp_path):
 def test_no_text_at_all(tiny, tmp_path):
     schema = pa.schema({"text": pa.string(), "n": pa.int8()})
     pq.write_table(schema.empty_table(), tmp_path / "in.parquet")
-    run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny)
+    with pytest.warns(UserWarning, match="has no text: nothing was scored"):
+        run("score", tmp_path / "in.parquet", tmp_path / "out.parquet", *tiny)
     assert pq.read_schema(tmp_path / "out.parquet").names == ["text", "n", *added()]
     (tmp_path / "in.jsonl").touch()
-    run("score", tmp_path / "in.jsonl", tmp_path / "two.parquet", *tiny)
+    with pytest.warns(UserWarning, match="has no text: nothing was scored"):
+        run("score", tmp_path / "in.jsonl", tmp_path / "two.parquet", *tiny)
     assert pq.read_table(tmp_path / "two.parquet").num_rows == 0
 
 
