@@ -99,7 +99,8 @@ def test_the_assets_checksums_are_those_of_the_data_sets():
 def test_the_page_about_it_has_all_assets(tmp_path):
     project_document(ROOT, tmp_path / "project.md", no_emoji=True)
     _, _, table = (tmp_path / "project.md").read_text().partition("| File | Source |")
-    assert f"{table.partition('<!--')[0].strip()}\n" in (ROOT / "docs" / "project.md").read_text()
+    table = f"{table.partition('<!--')[0].strip()}\n".replace("| --- | --- | --- |", "| -- | -- | -- |")  # mdformat's
+    assert table in (ROOT / "docs" / "project.md").read_text()
 
 
 @pytest.fixture

@@ -54,7 +54,15 @@ def test_the_address_of_the_repository_is_that_of_setup_cfg():
                 if found := set(address.findall(path.read_text(encoding="utf8"))):
                     written[path.relative_to(ROOT).as_posix()] = found
     assert {path: found for path, found in written.items() if found != {URL}} == {}
-    others = {"README.md", "SECURITY.md", "CITATION.cff", "docs/citing.md", "docs/universe.json", "recipe/meta.yaml"}
+    others = {
+        "README.md",
+        "SECURITY.md",
+        "CITATION.cff",
+        "docs/citing.md",
+        "docs/install.md",
+        "docs/universe.json",
+        "recipe/meta.yaml",
+    }
     assert set(written) == {"setup.cfg", *others, ".github/ISSUE_TEMPLATE/config.yml"}
 
 
