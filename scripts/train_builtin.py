@@ -297,7 +297,11 @@ def main():
     parser.add_argument(
         "--part-ids", type=int, default=CPU_IDS, help="ids, padding included, that a process on a CPU reads at once"
     )
-    parser.add_argument("--compile", action="store_true", help="compile the layers (on a CPU: needs a C++ compiler)")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="compile the layers (on a CPU: needs a C++ compiler, and AVX-512: with AVX2, the losses were NaN)",
+    )
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--save-every", type=int, default=500)
     parser.add_argument("--stop-after", type=int, help="stop at this step, as if interrupted")
