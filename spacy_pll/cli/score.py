@@ -81,14 +81,14 @@ def score_cli(
     command with --resume.
 
     $ spacy-pll score texts.txt scores.csv
-    $ spacy-pll score texts.txt words.csv --table words --metrics left_context --lang en
+    $ spacy-pll score texts.txt words.csv --table words --metrics left_context --no-log-frequency
     docs/corpora.md
 
     tokens (bool): The same as --table tokens.
     table (str): Write a row for each text, token or word. With tokens, `surprisal` is minus the score under the primary
         metric, in nats. Except under sentence_l2r, left_context and causal, the model has seen the text on both sides.
-        `words` is for studies of reading: also place, length, and log frequency (natural logarithm, from wordfreq: it
-        needs the extra `[reading]`).
+        `words` is for studies of reading: also place, length, and, if the extra `[reading]` is installed, log frequency
+        (natural logarithm, from wordfreq).
     plot (Optional[Path]): Also draw the distribution of the texts' pseudo-perplexities: FILE.png, .svg or .pdf.
     resume (bool): Continue an interrupted run.
     """

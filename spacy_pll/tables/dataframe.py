@@ -59,11 +59,11 @@ def to_dataframe(
     0    0     The           1         -2.04
     1    0    cats           1         -6.38
     2    0   sleep           1         -6.32
-    3    0       .           1         -0.03
+    3    0       .           1         -0.02
     4    1     The           1         -1.61
     5    1    cats           1         -9.82
     6    1  sleeps           2        -10.88
-    7    1       .           1         -0.02
+    7    1       .           1         -0.01
     ```
     """
     import_pandas()
