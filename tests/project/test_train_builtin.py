@@ -119,8 +119,8 @@ def check_alike(one: Path, other: Path):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
 @pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() == "AVX2",
-    reason="the losses of compiled layers are NaN there (PyTorch 2.13)",
+    torch.backends.cpu.get_cpu_capability() in ("AVX2", "DEFAULT"),
+    reason="PyTorch 2.13 compiles layers there whose losses are NaN, or that are not valid C++",
 )
 @pytest.mark.filterwarnings("default")  # the compiler of PyTorch warns about what it does itself
 def test_compiled_layers_give_the_same_model(script, monkeypatch, corpus, tmp_path):
