@@ -64,7 +64,8 @@ def is_comment(cell: object) -> bool:
 def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> NoColumnError:
     """The error, with the columns that are there."""
     columns = list(columns)
-    advice = OF_COMMENTS if columns and is_comment(columns[0]) else advice
+    if columns and is_comment(columns[0]):
+        advice = f"{advice} {OF_COMMENTS}".strip()
     return NoColumnError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
 
 

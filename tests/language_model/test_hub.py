@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from huggingface_hub.utils import get_session
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import AutoConfig, GPT2Config, GPT2LMHeadModel
 
 from spacy_pll import make_pipeline
 from spacy_pll.errors import PLLError
-from spacy_pll.language_model import hub
+from spacy_pll.language_model import checkpoint, hub
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 
 from ..conftest import get_tokenizer
@@ -194,11 +194,17 @@ def test_a_revision_of_what_is_not_on_the_hub(model_folder, model):
         make_pipeline(model and str(model_folder(model)), revision="chck_1M")
 
 
-def test_a_model_in_the_cache_is_looked_for_once_without_a_connection(asked, hub_cache):
-    """Also to find out whether it is a left-to-right one."""
-    urls = asked(error_of("requests", "ConnectionError")("no network"))
+def test_a_model_in_the_cache_is_looked_for_once_without_a_connection(asked, hub_cache, monkeypatch):
+    """Also to find out whether it is a left-to-right one. transformers is never asked to look at the hub."""
+    urls, local, read = asked(error_of("requests", "ConnectionError")("no network")), [], AutoConfig.from_pretrained
+
+    def from_pretrained(*args, **settings):
+        local.append(settings["local_files_only"])
+        return read(*args, **settings)
+
+    monkeypatch.setattr(checkpoint.AutoConfig, "from_pretrained", from_pretrained)
     assert make_pipeline("team/baby").get_pipe("pll").model.describe().commit == "a" * 40
-    assert len(urls) == 1
+    assert len(urls) == 1 and local and all(local)
 
 
 @pytest.mark.parametrize("by_name", [True, False])

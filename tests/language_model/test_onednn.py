@@ -83,7 +83,9 @@ def test_bfloat16_on_another_device_is_not_warned_of(model_folder, monkeypatch):
     monkeypatch.setattr("spacy_pll.language_model.forward.Forward.keep_weights_in", lambda *settings: None)
     model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
     checkpoint = model._read(model.name, "main", {}, {})
-    model.use(checkpoint, model.name, move_to=torch.device("cuda"))  # a warning would be an error
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.use(checkpoint, model.name, move_to=torch.device("cuda"))
     with pytest.warns(UserWarning, match="much slower than float32 on this CPU"):
         model.use(checkpoint, model.name)
 
