@@ -12,7 +12,7 @@ groups of different sizes.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -25,8 +25,6 @@ Z = NormalDist().inv_cdf(0.975)
 CHUNK = 50
 # What scores of the same word in the same text differ by at most (docs/corpora.md).
 SAME = 1e-3
-# Binary digits of a binomial coefficient that are kept at most.
-DIGITS = 256
 
 
 class Estimate(NamedTuple):
@@ -35,6 +33,14 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+
+def furthest_where(holds: Callable[[float], bool], near: float, far: float) -> float:
+    """Up to which number between two something holds, by bisection. near: Where it holds, unless it holds nowhere."""
+    for _ in range(60):
+        middle = (near + far) / 2
+        near, far = (middle, far) if holds(middle) else (near, middle)
+    return near
 
 
 def proportion(outcomes: FloatArray) -> Estimate:
@@ -66,17 +72,18 @@ def mean_proportion(groups: Sequence[FloatArray]) -> Estimate:
     mean, k = float(own[:, 0].mean()), len(groups)
     half, furthest = 0.5 / (k * sizes.min()), 1 / sizes.min()  # so far, that the accuracies are at the ends
 
+    def accuracies(lean: float) -> FloatArray:
+        """Of all accuracies with their mean, those with the largest variance (Lagrange): the larger a group, the
+        further is it from 0.5.
+        """
+        return np.clip(0.5 + lean * sizes, own[:, 1], own[:, 2])
+
     def bound(sign: int) -> float:
-        near, far, end = -sign * furthest, sign * furthest, mean
-        for _ in range(60):
-            lean = (near + far) / 2
-            # Of all accuracies with their mean, those with the largest variance (Lagrange): the larger a group, the
-            # further is it from 0.5.
-            p = np.clip(0.5 + lean * sizes, own[:, 1], own[:, 2])
-            is_kept = sign * (p.mean() - mean) <= half + Z * math.sqrt(np.sum(p * (1 - p) / sizes)) / k
-            near, far = (lean, far) if is_kept else (near, lean)
-            end = float(p.mean())
-        return end
+        def is_kept(lean: float) -> bool:
+            p = accuracies(lean)
+            return bool(sign * (p.mean() - mean) <= half + Z * math.sqrt(np.sum(p * (1 - p) / sizes)) / k)
+
+        return float(accuracies(furthest_where(is_kept, -sign * furthest, sign * furthest)).mean())
 
     return Estimate(mean, bound(-1), bound(1))
 
@@ -93,15 +100,16 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
 
 def _student(df: int) -> float:
     """The 97.5 % quantile of Student's t, by its distribution in closed form (Abramowitz & Stegun 1964, 26.7.3-4)."""
-    df, low, high = min(df, 1000), 0.0, math.pi / 2  # with more, it is nearly the same
-    for _ in range(60):
-        angle = (low + high) / 2
+    df = min(df, 1000)  # with more, it is nearly the same
+
+    def is_within(angle: float) -> bool:
         term, total = math.cos(angle) if df % 2 else 1.0, 0.0
         for k in range(2 + df % 2, df + 1, 2):
             total, term = total + term, term * math.cos(angle) ** 2 * (k - 1) / k
         share = (angle + math.sin(angle) * total) * 2 / math.pi if df % 2 else math.sin(angle) * total
-        low, high = (angle, high) if share < 0.95 else (low, angle)
-    return math.sqrt(df) * math.tan(low)
+        return share < 0.95
+
+    return math.sqrt(df) * math.tan(furthest_where(is_within, 0.0, math.pi / 2))
 
 
 def paired_difference(differences: FloatArray) -> Estimate:
@@ -119,13 +127,10 @@ def paired_difference(differences: FloatArray) -> Estimate:
 def mcnemar(better: int, worse: int) -> float:
     """McNemar's exact p, two-sided: how likely so uneven numbers are if a pair is as often better as worse."""
     n, k = better + worse, min(better, worse)
-    halvings, term, total = n, 1, 1
-    for i in range(k):
-        term = term * (n - i) // (i + 1)
-        total += term
-        if term >> DIGITS:  # else they have as many as there are pairs
-            halvings, term, total = halvings - DIGITS // 2, term >> DIGITS // 2, total >> DIGITS // 2
-    return min(1.0, math.ldexp(2 * total, -halvings))
+    fewer = np.arange(k, 0, -1)
+    # How likely k of n are, and, as shares of that, how likely each smaller number is.
+    likely, shares = math.comb(n, k) / 2**n, np.cumprod(fewer / (n + 1 - fewer))
+    return min(1.0, 2 * likely * (1 + float(shares.sum())))
 
 
 def bootstrap_sums(
