@@ -20,7 +20,7 @@ class PairsInTraining(transformers.TrainerCallback):
     def on_step_end(self, args, state, control, *, model, processing_class, **others):
         if state.global_step % self.every == 0 and state.is_world_process_zero:
             nlp = spacy_pll.make_pipeline((model, processing_class))
-            accuracies = spacy_pll.minimal_pairs(nlp, self.pairs).accuracies()
-            found = {f"pairs_{one.scorer}": one.accuracy for one in accuracies if one.level == "overall"}
+            measured = spacy_pll.minimal_pairs(nlp, self.pairs).measurements()
+            found = {f"pairs_{one.scorer}": one.value for one in measured if one.level == "overall"}
             state.log_history.append({**found, "step": state.global_step})
             print(state.log_history[-1])

@@ -121,7 +121,7 @@ def main():
             data = root / "data" / task
             theirs, sums = run_theirs(run, compute_results, root / "model", task, data, root / "out")
             scored = choices(nlp, read_choices(str(data)), ties="first")
-            ours = scored.predictions("original")
+            ours = scored.suite.predictions(scored.scores["original"])
             pairs = [
                 both
                 for name, of_group in theirs.items()
@@ -129,13 +129,12 @@ def main():
             ]
             same = sum(their["id"] == our["id"] and their["pred"] == our["pred"] for their, our in pairs)
             # Their items are in the order in which the file system lists the files.
-            scores = [s for file in data.iterdir() for s in choices(nlp, read_choices(str(file))).scores["original"]]
-            options = (both for one, two in zip(sums, scores, strict=True) for both in zip(one, two, strict=True))
+            found = (choices(nlp, read_choices(str(file))).scores["original"] for file in data.iterdir())
+            options = zip((x for one in sums for x in one), (x for one in found for x in one.sums), strict=True)
             largest = max(abs(their - our) for their, our in options)
             print(f"{task}: {same} of {len(pairs)} predictions are equal, and sums differ by {largest:.1e} at most")
             if task in collate:
-                results: list[Any] = scored.correlations() if scored.has_preferences else scored.accuracies()
-                own = {one.name: one.rho if scored.has_preferences else one.accuracy for one in results if one.group}
+                own = {one.name: one.value for one in scored.measurements() if one.group}
                 their_results = collate[task](ours, data)
                 furthest = max(abs(value - own[name]) for name, value in their_results.items())
                 print(f"{task}: {len(their_results)} results from our predictions differ from ours by {furthest:.1e}")

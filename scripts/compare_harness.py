@@ -55,11 +55,11 @@ def main():
         for name in names:
             file = Path(folder) / f"{name.removeprefix('own_')}.jsonl"
             found = minimal_pairs(model.nlp, read_pairs(str(file)), show_progress=True)
-            scores, (outcomes,) = found.scores["word_l2r"], found.outcomes.values()
+            sums, outcomes = found.scores["word_l2r"].sums, found.suite.outcomes(found.scores["word_l2r"])
             for sample in samples[name]:
                 i = sample["doc_id"]
                 theirs = [float(answer[0][0]) for answer in sample["resps"]]
-                largest = max(largest, *(abs(one - other) for one, other in zip(theirs, scores[i])))
+                largest = max(largest, *(abs(one - other) for one, other in zip(theirs, sums[2 * i : 2 * i + 2])))
                 n, ties = n + 1, ties + (outcomes[i] == 0.5)
                 other += outcomes[i] != 0.5 and outcomes[i] != sample["acc"]
     print(f"{n:,} pairs of {len(names)} files: {other} decided otherwise, {ties} ties, scores differ by {largest:.1e}")

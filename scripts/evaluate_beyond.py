@@ -28,9 +28,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.accuracies import outcomes_of
 from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
 from spacy_pll.evaluation.items import Pair, sample_items
+from spacy_pll.evaluation.measurements import outcomes_of
 from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.language_model.protocol import Loaded
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, get_metric, in_each_word, pll_metrics, some_orders

@@ -26,10 +26,10 @@ from markdown_tables import Rows, print_table, replace_tables
 from training_data import is_held_out, read_lines
 from training_held_out import by_length
 
-from spacy_pll.evaluation.accuracies import OVERALL
 from spacy_pll.evaluation.agreement import LevelAgreement
 from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
 from spacy_pll.evaluation.margins import compare_margins
+from spacy_pll.evaluation.measurements import OVERALL
 from spacy_pll.evaluation.minimal_pairs import minimal_pairs
 from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.evaluation.perplexity import perplexity
@@ -79,10 +79,10 @@ def blimp_accuracies(
     margins = {f"margin {margin}": PipelineSettings(model, ["word_l2r"], mask_margin=margin) for margin in MARGINS}
     found: dict[str, dict[str, float]] = {}
     for margin, settings in {"": PipelineSettings(model, metrics), **margins}.items():
-        for result in minimal_pairs(make_pipeline(settings), pairs).accuracies():
+        for result in minimal_pairs(make_pipeline(settings), pairs).measurements():
             if result.level in (OVERALL, PHENOMENON):
                 of_scorer = found.setdefault(margin or result.scorer, {})
-                of_scorer[result.name or result.level] = round(100 * result.accuracy, 1)
+                of_scorer[result.name or result.level] = round(100 * result.estimate.value, 1)
     return found
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from markdown_tables import print_table, replace_tables
 
-from spacy_pll import make_pipeline, read_suite, score_suite
+from spacy_pll import Measurement, make_pipeline, read_suite, score_suite
 from spacy_pll.evaluation.crows_pairs import MEASURES
-from spacy_pll.evaluation.suites import Measure
 
 SHARED, MEAN = MEASURES
 # The heading of each column, with the metric and the measure.
@@ -25,11 +24,11 @@ COLUMNS = {
 METRICS = list(dict.fromkeys(metric for metric, _ in COLUMNS.values()))
 
 
-def table_of(measures: list[Measure]) -> list[dict[str, str]]:
+def table_of(measured: list[Measurement]) -> list[dict[str, str]]:
     """A row for all pairs, and for those of each direction and of each type of bias."""
-    found = {(one.group, (one.scorer, one.measure)): one for one in measures}
+    found = {(one.label, (one.scorer, one.measure)): one for one in measured}
     rows = []
-    for group, n in dict.fromkeys((one.group, one.n) for one in measures if " x " not in one.group):
+    for group, n in dict.fromkeys((one.label, one.n) for one in measured if len(one.group) < 2):
         columns = {name: found[group, of] for name, of in COLUMNS.items()}
         shares = {name: f"{one.value:.1f} [{one.low:.1f}, {one.high:.1f}]" for name, one in columns.items()}
         rows.append({"pairs": group.replace("overall", "all"), "n": str(n), **shares})
@@ -44,7 +43,7 @@ def main():
     args = parser.parse_args()
     nlp = make_pipeline(args.model, metrics=METRICS)
     found = score_suite(nlp, read_suite(args.pairs, "crows_pairs"))
-    tables = {"CrowS-Pairs": table_of(found.measures())}
+    tables = {"CrowS-Pairs": table_of(found.measurements())}
     print_table("CrowS-Pairs, in %", tables["CrowS-Pairs"])
     if args.write:
         replace_tables(args.write, tables)

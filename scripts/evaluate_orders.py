@@ -131,10 +131,10 @@ def beside_others(nlp, pairs: list, twin: str | None) -> list[dict]:
         bounds = log_probability_bounds(nlp, texts, unit=unit)
         by_name[f"bound, by {unit}"] = np.array([bound.score for bound in bounds if bound])
     for name, of_pairs in minimal_pairs(make_pipeline(nlp, METRICS), pairs).scores.items():
-        by_name[name] = np.ravel(of_pairs)
+        by_name[name] = of_pairs.sums
     if twin:
         (of_pairs,) = minimal_pairs(make_pipeline(twin), pairs).scores.values()
-        by_name["left-to-right model"] = np.ravel(of_pairs)
+        by_name["left-to-right model"] = of_pairs.sums
     table = []
     for name, scores in by_name.items():
         good, bad = scores.reshape(-1, 2).T

@@ -27,7 +27,7 @@ def compare(pairs: list[Pair], model: str) -> list[dict]:
     faster = np.median([times[0] / np.array(times) for times in seconds], axis=0)
     table = []
     for number, (margin, run) in enumerate(zip((None, *MARGINS), runs)):
-        [accuracy] = minimal_pairs(make_pipeline(exact, mask_margin=margin), pairs).accuracies()
+        [accuracy] = minimal_pairs(make_pipeline(exact, mask_margin=margin), pairs).measurements()
         row = {"setting": "exact", "*r* by piece": "1", "*r* of reaction means": "1", "mean absolute difference": ""}
         if margin is not None:
             close = first[number - 1]
@@ -38,7 +38,7 @@ def compare(pairs: list[Pair], model: str) -> list[dict]:
                 "*r* of reaction means": f"{close.text_mean.r:.4f}",
                 "mean absolute difference": f"{close.piece.mean_absolute_difference:.2f}",
             }
-        row["right products"] = f"{accuracy.accuracy * len(pairs):.0f} of {len(pairs)}"
+        row["right products"] = f"{accuracy.estimate.value * len(pairs):.0f} of {len(pairs)}"
         row["ids per piece"] = f"{run.forward_pieces / run.scored_pieces:.1f}"
         table.append({**row, "times as fast": f"{faster[number]:.1f}"})
     return table

@@ -27,15 +27,16 @@ from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.agreement import Agreement, agree
 from .evaluation.choice_readers import read_choices
-from .evaluation.choices import ChoiceScores, choices
+from .evaluation.choices import choices
 from .evaluation.items import Choice, Option, Pair, levels
 from .evaluation.margins import compare_margins
-from .evaluation.minimal_pairs import PairScores, minimal_pairs
+from .evaluation.measurements import Measurement
+from .evaluation.minimal_pairs import minimal_pairs
 from .evaluation.pair_readers import read_pairs
 from .evaluation.perplexity import Perplexity, perplexity, window_perplexities
 from .evaluation.rescoring import rescore, tune_rescoring
 from .evaluation.suite_readers import read_suite
-from .evaluation.suites import Suite, score_suite
+from .evaluation.suites import Suite, SuiteScores, score_suite
 from .metrics import MaskRows, register_metric
 from .pipelines import PipelineSettings, make_pipeline
 from .proteins.assays import read_assays, score_assays
@@ -53,19 +54,19 @@ __version__ = version("spacy-pll")  # setup.cfg has it
 __all__ = [
     "Agreement",
     "Choice",
-    "ChoiceScores",
     "Comparison",
     "Filler",
     "MaskRows",
+    "Measurement",
     "Option",
     "PLLScorer",
     "Pair",
-    "PairScores",
     "Perplexity",
     "PipelineSettings",
     "Scores",
     "ScoringSettings",
     "Suite",
+    "SuiteScores",
     "Unigrams",
     "Variant",
     "VariantScores",

@@ -153,7 +153,7 @@ def test_pairs_of_sentences_are_decided_as_by_minimal_pairs(make_lm, tmp_path):
     write_choices(tmp_path, items)
     lm = make_lm(metric="whole_word")
     samples = evaluate(lm, tmp_path, "choices")["samples"]["choices"]
-    scores = minimal_pairs(lm.nlp, pairs).scores["whole_word"]
+    scores = minimal_pairs(lm.nlp, pairs).scores["whole_word"].sums.reshape(-1, 2)
     found = {item["doc_id"]: item["acc"] for item in samples}
     assert found == {i: float(good >= bad) for i, (good, bad) in enumerate(scores)}
     assert 0 < sum(found.values()) < len(pairs)
@@ -223,7 +223,7 @@ def test_published_pairs_by_their_own_templates(make_lm, tmp_path):
     samples = simple_evaluate(lm, tasks=["local"], task_manager=manager, bootstrap_iters=0)["samples"]
     for name, (file, *_) in PUBLISHED.items():
         found = [[score for score, _ in item["filtered_resps"]] for item in samples[name]]
-        expected = minimal_pairs(lm.nlp, read_pairs(str(tmp_path / file))).scores["word_l2r"]
+        expected = minimal_pairs(lm.nlp, read_pairs(str(tmp_path / file))).scores["word_l2r"].sums.reshape(-1, 2)
         assert found == [pytest.approx(two) for two in expected] and len(found) == 4
 
 

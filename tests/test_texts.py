@@ -44,8 +44,10 @@ WAYS = {
     "unigrams": lambda nlp, texts: Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts).counts,
 }  # fmt: skip
 OF_ITEMS = {
-    "minimal_pairs": lambda nlp, texts: [spacy_pll.minimal_pairs(nlp, [tuple(texts)]).scores["original"][0][0]],
-    "choices": lambda nlp, texts: spacy_pll.choices(nlp, [Choice([Option(one, one) for one in texts], 0)]).scores,
+    "minimal_pairs": lambda nlp, texts: [spacy_pll.minimal_pairs(nlp, [tuple(texts)]).scores["original"].sums[0]],
+    "choices": lambda nlp, texts: list(
+        spacy_pll.choices(nlp, [Choice([Option(one, one) for one in texts], 0)]).scores["original"].sums
+    ),
 }
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from spacy_pll.evaluation.accuracies import OVERALL as OVERALL_LEVEL
-from spacy_pll.evaluation.accuracies import accuracies, outcomes_of
 from spacy_pll.evaluation.items import PHENOMENON, Pair
+from spacy_pll.evaluation.measurements import OVERALL as OVERALL_LEVEL
+from spacy_pll.evaluation.measurements import accuracies, outcomes_of
 
 from .data import BLIMP, PHENOMENA, read_blimp
 from .errors import shown_errors
@@ -34,8 +34,8 @@ def percentages(pairs: list[Pair], scores: dict[str, float]) -> dict[str, float]
     scores (dict[str, float]): The score of each sentence.
     """
     won = outcomes_of(np.array([(scores[pair.good], scores[pair.bad]) for pair in pairs]), [0] * len(pairs))
-    results = [result for result in accuracies(pairs, won) if result.level in (OVERALL_LEVEL, PHENOMENON)]
-    found = {result.name or OVERALL: 100 * result.accuracy for result in results}
+    results = [result for result in accuracies(pairs, {"": won}) if result.level in (OVERALL_LEVEL, PHENOMENON)]
+    found = {result.name or OVERALL: 100 * result.estimate.value for result in results}
     return {name: found[name] for name in COLUMNS if name in found}
 
 

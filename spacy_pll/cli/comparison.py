@@ -13,16 +13,14 @@ from spacy.language import Language
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
 from ..errors import InputError, PLLError
-from ..evaluation.accuracies import OVERALL, Accuracy, Ties
-from ..evaluation.choices import ChoiceScores, ChoiceSuite, place_of, with_equal_options
-from ..evaluation.intervals import Estimate
+from ..evaluation.choices import ChoiceSuite, place_of
 from ..evaluation.items import levels, sample_items
-from ..evaluation.preferences import Correlation
-from ..evaluation.suites import Measure, Suite, check_rows, check_suite, fake_scores, score_texts
+from ..evaluation.measurements import ACCURACY, Measurement, Ties
+from ..evaluation.suites import Suite, check_suite, score_texts, with_fake_scores
 from ..files import write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
-from ..settings import BATCH_SIZE, at_least
+from ..settings import BATCH_SIZE, at_least, plain_number
 from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
@@ -31,7 +29,6 @@ from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save
 
 # Settings that several scorers do not share.
 OF_ONE_MODEL = ("model", "revision", "component", "causal", "leading_space")
-Figure = Accuracy | Correlation | Measure  # of a scorer, on all items or a group of them
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,11 @@ class Evaluation:
         """The items to use. RAISES (InputError): One has no column to group by, or options are of no use here."""
         if isinstance(suite, ChoiceSuite):
             levels(suite.items, self.by or None)
-            if self.plot and suite.choices[0].preference is not None:
+            if self.plot and suite.has_preferences:
                 raise InputError("--plot draws accuracies, and these choices have none. Leave it out.")
             if self.sample:
-                return type(suite)(sample_items(suite.items, self.sample, self.by or None), suite.shared_pieces)
+                suite = type(suite)(sample_items(suite.items, self.sample, self.by or None), suite.shared_pieces)
+            suite.ties = self.ties
             return suite
         of_items = {"--by": self.by, "--sample": self.sample, "--plot": self.plot, "--ties": self.ties != "share"}
         if given := [option for option, value in of_items.items() if value]:
@@ -106,70 +104,61 @@ class Evaluation:
         if self.items:
             one_alone = len(loaded) == 1
             names_of = {"" if one_alone else name: names for name, names in loaded.attributes.items()}
-            check_parquet(self.items, check_rows(suite, names_of))
-        how: dict[str, Any] = {"per_piece": self.per_piece}
-        how |= {"ties": self.ties} if isinstance(suite, ChoiceSuite) else {}
-        of_items = {"by": list(self.by), "sample": self.sample, **how, "items": digest_of(self._known_of(suite))}
-        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about, **of_items}
+            check_parquet(self.items, list(with_fake_scores(suite, names_of).rows()))
+        about = {**about, "by": list(self.by), "sample": self.sample, "per_piece": self.per_piece, "ties": self.ties}
+        about_items = {**about, "items": self._digest_of(suite)}
+        kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
-            found = score_texts(loaded.compared, suite, work, kept=kept, checked=True, **how)
-            used = {**loaded.records[0], "compared": loaded.records[1:]}
-            if isinstance(found, ChoiceScores):
-                printed, rows = self._of_choices(found)
-                used |= {"by": list(self.by), **about, **how, "sample": self.sample}
-            else:
-                measures = found.measures()
-                printed = figure_table(("group", "measure (95 % interval)", "items"), measures)
-                rows = [one._asdict() for one in measures]
-                used |= {**about, **how}
-            say(printed)
+            found = score_texts(loaded.compared, suite, work, kept=kept, checked=True, per_piece=self.per_piece)
+            measured = found.measurements(self.by or None)
+            say(measurement_table(measured, suite.unit) + self._remarks(suite, measured))
+            rows = rows_of_results(measured)
             if self.output and self.output.suffix == ".csv":
                 save(self.output, write_table, [_flat(**row) for row in rows])
             else:
+                used = {**loaded.records[0], "compared": loaded.records[1:], **about}
                 save(self.output, write_json, {"settings": used, "results": rows})
             if self.items:
                 save(self.items, write_table, list(found.rows()))
-            if isinstance(found, ChoiceScores):
-                save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
-                if predictions:
-                    save(predictions, write_json, found.predictions(next(iter(found.scores)), self.by or None))
+            save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
+            if predictions and isinstance(suite, ChoiceSuite):
+                save(predictions, write_json, suite.predictions(next(iter(found.scores.values())), self.by or None))
 
-    def _known_of(self, suite: Suite) -> list[object]:
-        """What the outputs depend on, besides scores."""
+    def _digest_of(self, suite: Suite) -> str:
+        """A digest of what the outputs depend on, besides scores."""
         if isinstance(suite, ChoiceSuite):
-            return list(suite.choices)
-        fake, known = fake_scores(suite), list[object](suite.texts)
+            return digest_of(suite.choices)
+        fake, known = with_fake_scores(suite, {"": {"": ""}}), list[object](suite.texts)
         # What cannot be made of such scores, or was not asked for, is no reason to stop.
         with suppress(Exception):
-            known += suite.rows(fake)
+            known += fake.rows()
         with suppress(Exception):
-            known += [one[:4] for one in suite.measures(fake, self.per_piece)]
-        return known
+            known += [(one.measure, one.n, one.value, one.level, one.name) for one in fake.measurements()]
+        return digest_of(known)
 
-    def _of_choices(self, found: ChoiceScores) -> tuple[str, list[dict[str, Any]]]:
-        """What is printed of choices, and the rows of the results."""
-        unit, by = found.unit, self.by or None
-        if found.has_preferences:
-            correlations = found.correlations(by)
-            printed = figure_table(("Spearman's rho (95 % interval)", unit), correlations)
-            return printed, [one._asdict() for one in correlations]
-        accuracies = found.accuracies(by)
-        printed = figure_table(("accuracy in % (95 % interval)", unit), accuracies)
-        printed += ties_line(accuracies, self.ties, unit)
-        if equal := with_equal_options(found.choices):
-            has = "has" if len(equal) == 1 else "have"
-            first = place_of(found.choices, equal[0], unit)
-            printed += f"{len(equal):,} of the {unit} {has} two equal options, first {first}.\n"
-        rows = [{unit if k == "pairs" else k: value for k, value in one._asdict().items()} for one in accuracies]
-        if len(found.scores) > 1:
-            return printed + "\n" + difference_table(accuracies), rows
-        return printed, [{k: value for k, value in row.items() if value is not None} for row in rows]
+    def _remarks(self, suite: Suite, measured: Sequence[Measurement]) -> str:
+        """What stands below the table of choices that have a right option: about ties, and what scorers gain."""
+        if not isinstance(suite, ChoiceSuite) or suite.has_preferences:
+            return ""
+        overall = [one for one in measured if one.is_of(())]
+        lines = [ties_line(overall, self.ties, suite.unit)]
+        if equal := suite.with_equal_options:
+            has, first = "has" if len(equal) == 1 else "have", place_of(suite.choices, equal[0], suite.unit)
+            lines.append(f"{len(equal):,} of the {suite.unit} {has} two equal options, first {first}.\n")
+        return "".join(lines) + (f"\n{difference_table(overall)}" if len(overall) > 1 else "")
 
 
-def _flat(group: Any, **row: Any) -> dict[str, Any]:
+def rows_of_results(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """Measurements as rows of a table, without the columns that none has."""
+    rows = [{name: plain_number(value) for name, value in one._asdict().items()} for one in measured]
+    kept = [name for name in Measurement._fields if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in kept} for row in rows]
+
+
+def _flat(group: Mapping[str, Any], **row: Any) -> dict[str, Any]:
     """A row of results in which each column of the groups is a column."""
-    return {**row, **({f"by_{k}": v for k, v in group.items()} if isinstance(group, dict) else {"group": group})}
+    return {**row, **{f"by_{name}": value for name, value in group.items()}}
 
 
 evaluation_options = options_from(
@@ -263,54 +252,57 @@ def load_scorers(
     return LoadedScorers(used or {model: settings}, check)
 
 
-def figure_table(header: Sequence[str], figures: Sequence[Figure]) -> str:
-    """A row for each group and measure, below the columns that groups are made by; a column for each scorer, some of
-    which may have no such row. header (Sequence[str]): What stands above what `_cells_of` gives before the value.
+def measurement_table(measured: Sequence[Measurement], unit: str = "items") -> str:
+    """A text table: a row for each group and measure, a column for each scorer, some of which may have no such row.
+    Groups by the same columns stand under the names of these columns. A measure that is the only one stands above all;
+    accuracies are then in percent.
+
+    unit (str): What the items are called.
     """
-    scorers, shown = dict.fromkeys(one.scorer for one in figures), defaultdict[Any, dict[str, str]](dict)
-    for one in figures:
-        columns, place, value = _cells_of(one)
-        shown[columns, place][one.scorer] = value
-    rows: Table = [(*header, *scorers)]
-    last: tuple[str, ...] = ()
-    for (columns, place), of_scorers in shown.items():
-        if columns != last:
-            last, blank = columns, [""] * (len(rows[0]) - 1)
+    scorers, measures = dict.fromkeys(one.scorer for one in measured), dict.fromkeys(one.measure for one in measured)
+    is_one, in_percent = len(measures) == 1, [*measures] == [ACCURACY]
+    # By the columns of a group, its name, and what is measured of it: by scorer, the value.
+    shown = defaultdict[Any, Any](lambda: defaultdict(lambda: defaultdict(dict)))
+    for one in measured:
+        value = percent(*one.estimate) if in_percent else with_interval(one)
+        shown[tuple(one.group)][one.label][one.measure, one.n][one.scorer] = value
+    what, end = "accuracy in %" if in_percent else [*measures][0] if is_one else "measure", "(95 % interval)"
+    rows: Table = [(*([] if is_one else ["group"]), f"{what} {end}", unit, *scorers)]
+    for columns, groups in shown.items():
+        if columns:
+            blank = [""] * (len(rows[0]) - 1)
             rows += [("", *blank), (" x ".join(columns).upper(), *blank)]
-        rows.append((*place, *(of_scorers.get(scorer, "") for scorer in scorers)))
+        for label, of_group in groups.items():
+            for (measure, n), values in of_group.items():
+                cells = [label, n] if is_one else [label, measure, n]
+                rows.append((*cells, *(values.get(scorer, "") for scorer in scorers)))
     return text_table(rows)
 
 
-def _cells_of(one: Figure) -> tuple[tuple[str, ...], tuple[object, ...], str]:
-    """The columns that its group is made by, of what it is, and its value with the interval."""
-    if isinstance(one, Measure):
-        return (), (one.group, one.measure, one.n), with_interval(*one[3:6])
-    if isinstance(one, Accuracy):
-        return tuple(one.group), (one.label, one.pairs), percent(one.estimate)
-    return tuple(one.group), (one.name or OVERALL, one.choices), with_interval(*one[4:7])
+def with_interval(one: Measurement) -> str:
+    """A value with its interval, as far as there is one."""
+    if one.value is None:
+        return "-"
+    return f"{one.value:.3f}" + ("" if one.low is None else f" ({one.low:.3f} to {one.high:.3f})")
 
 
-def ties_line(results: list[Accuracy], ties: str, unit: str) -> str:
+def ties_line(overall: Sequence[Measurement], ties: str, unit: str) -> str:
     """How many ties there are under each scorer, and what they count."""
     counted = "with the first option as chosen" if ties == "first" else "as half" if unit == "pairs" else "as a share"
-    found = (f"{one.ties} under {one.scorer}" for one in results if one.level == OVERALL and not one.group)
-    return f"Ties, counted {counted}: {', '.join(found)}.\n"
+    return f"Ties, counted {counted}: {', '.join(f'{one.ties} under {one.scorer}' for one in overall)}.\n"
 
 
-def difference_table(results: list[Accuracy]) -> str:
+def difference_table(overall: Sequence[Measurement]) -> str:
     """What the other scorers gain against the first one, on all items."""
-    first, *others = (one for one in results if one.level == OVERALL and not one.group)
-    rows = [(one.scorer, percent(one.gain, "+"), one.better, one.worse, f"{one.p:.2g}") for one in others if one.gain]
-    header = (f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")
-    return text_table([header, *rows])
+    first, *others = overall
+    rows: Table = [(f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")]
+    for one in others:
+        difference = percent(one.difference, one.difference_low, one.difference_high, "+")
+        rows.append((one.scorer, difference, one.better, one.worse, f"{one.p:.2g}"))
+    return text_table(rows)
 
 
-def percent(shares: Estimate, sign: str = "") -> str:
+def percent(value: float | None, low: float | None, high: float | None, sign: str = "") -> str:
     """A share in percent with its interval."""
-    shown, *ends = (f"{100 * share:{sign}.1f}" for share in shares)
+    shown, *ends = (f"{100 * share:{sign}.1f}" for share in (value, low, high) if share is not None)
     return f"{shown} ({(' to ' if sign else '-').join(ends)})"
-
-
-def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """A value with its interval, as far as there is one."""
-    return "-" if value is None else f"{value:.3f}" + ("" if low is None else f" ({low:.3f} to {high:.3f})")

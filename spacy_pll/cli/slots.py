@@ -8,10 +8,10 @@ from ..analysis.slots import Slots, slots
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.items import levels
-from ..evaluation.slots import read_slots, slot_measures
+from ..evaluation.slots import read_slots, slot_measurements
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..tables.rows import check_columns
-from .comparison import Evaluation, figure_table
+from .comparison import Evaluation, measurement_table
 from .options import OF_TOKENS, described, file_options, options_from, parse_numbers, pipeline_options
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
@@ -78,6 +78,6 @@ def slots_cli(
     with kept.until_done():
         found = Slots(nlp, shared_pieces or bool(top)).find(texts, keep, top, max_pieces, show_progress=True, kept=kept)
         if reading["gold"]:
-            say(figure_table(("group", "measure (95 % interval)", "items"), slot_measures(texts, found, at, by)))
+            say(measurement_table(slot_measurements(texts, found, at, by)))
         rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]
         save(output, write_table, rows)

@@ -18,16 +18,17 @@ from ..corpus.records import get_text
 from ..errors import InputError, no_column
 from ..stream.contexts import TextInContext
 from ..tables.rows import check_columns
-from .accuracies import OVERALL
-from .intervals import Estimate, Z, percentiles, ranks
+from .intervals import Estimate, Z, furthest_where, percentiles, ranks
 from .items import Fields
 from .labels import JUDGMENT, check_judgments, is_good
+from .measurements import Measurement
 from .readers import check_distinct, of_folders, rows_of
-from .suites import Measure, PartScore, PartScores, Suite, compared
+from .suites import Suite
+from .text_scores import TextScores
 
 SENTENCES, LABELS = ("sentence", "Sentence", "text"), ("label", "acceptable", "acceptability", "Grammaticality")
 SAMPLES, SEED = 1000, 0
-COLUMNS = ("metric", "sentence", "acceptable", *PartScore._fields)  # what rows have besides those of the file
+COLUMNS = ("metric", "sentence", "acceptable", "score", "pieces")  # what rows have besides those of the file
 
 
 class Acceptability(Suite):
@@ -47,19 +48,24 @@ class Acceptability(Suite):
         self.texts, self.fields = [TextInContext(sentence) for sentence in sentences], fields or [{}] * len(sentences)
         self.labels, self.threshold = np.array(labels, dtype=bool), threshold
 
-    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
-        values, n = np.array([compared(part, per_piece) for (part,) in scores]), len(self.labels)
-        best = best_threshold(values, self.labels)
-        thresholds = {f"MCC above {best:.4g}, the best threshold for these": best}
-        if self.threshold is not None:
-            thresholds[f"MCC above {self.threshold:g}"] = self.threshold
-        found = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
-        return [Measure(name, OVERALL, n, *one) for name, one in {"AUC": auc(values, self.labels), **found}.items()]
+    def measurements(self, scores: Mapping[str, TextScores]) -> Iterator[Measurement]:
+        for scorer, of_scorer in scores.items():
+            values = of_scorer.compared
+            best = best_threshold(values, self.labels)
+            thresholds = {f"MCC above {best:.4g}, the best threshold for these": best}
+            if self.threshold is not None:
+                thresholds[f"MCC above {self.threshold:g}"] = self.threshold
+            found = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
+            for measure, estimate in {"AUC": auc(values, self.labels), **found}.items():
+                yield Measurement(scorer, measure, len(values), *estimate)
 
-    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
-        for text, label, fields, (part,) in zip(self.texts, self.labels.tolist(), self.fields, scores):
-            check_columns(fields, COLUMNS, getattr(fields, "place", "The table"))
-            yield {"sentence": text.text, "acceptable": label, **fields, **part._asdict()}
+    def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
+        for scorer, of_scorer in scores.items():
+            values = zip(self.labels.tolist(), of_scorer.sums.tolist(), of_scorer.pieces.tolist())
+            for text, fields, (label, score, pieces) in zip(self.texts, self.fields, values):
+                check_columns(fields, COLUMNS, getattr(fields, "place", "The table"))
+                own = {"metric": scorer, "sentence": text.text, "acceptable": label}
+                yield {**own, **fields, "score": score, "pieces": pieces}
 
 
 def auc(values: FloatArray, labels: BoolArray) -> Estimate:
@@ -68,15 +74,11 @@ def auc(values: FloatArray, labels: BoolArray) -> Estimate:
     n_bad, n = len(labels) - n_good, len(labels) / 2 - 1
     area = float((ranks(values)[labels].sum() - n_good * (n_good + 1) / 2) / (n_good * n_bad))
 
-    def bound(end: float) -> float:
-        near, far = area, end
-        for _ in range(60):
-            p = (near + far) / 2
-            spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (n_good * n_bad)
-            near, far = (p, far) if abs(p - area) <= Z * math.sqrt(spread) else (near, p)
-        return near
+    def is_kept(p: float) -> bool:
+        spread = p * (1 - p) * (1 + n * (1 - p) / (2 - p) + n * p / (1 + p)) / (n_good * n_bad)
+        return abs(p - area) <= Z * math.sqrt(spread)
 
-    return Estimate(area, bound(0.0), bound(1.0))
+    return Estimate(area, furthest_where(is_kept, area, 0.0), furthest_where(is_kept, area, 1.0))
 
 
 def _mcc(counts: FloatArray | IntArray) -> FloatArray:

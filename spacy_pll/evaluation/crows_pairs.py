@@ -13,20 +13,20 @@ Here nothing is rounded, and a tie is a half.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, NoColumnError
 from ..stream.contexts import TextInContext
 from ..tables.rows import check_columns
-from .accuracies import MACRO, accuracies, outcomes_of
-from .intervals import Estimate
 from .items import Pair, levels
+from .measurements import MACRO, Measurement, accuracies, outcomes_of
 from .pair_readers import read_pairs
-from .suites import Measure, PartScores, PieceScore, Suite
+from .suites import Suite
+from .text_scores import TextScores
 
 MORE, LESS = "sent_more", "sent_less"
 GROUPS = ("stereo_antistereo", "bias_type")  # columns
@@ -51,40 +51,46 @@ class CrowsPairs(Suite):
         if per_piece:
             raise InputError("CrowS-Pairs has a measure of sums and one of means.", "Leave out `per_piece`.")
 
-    def _values(self, scores: PartScores) -> Iterator[list[float]]:
+    def _values(self, scores: TextScores) -> Iterator[list[float]]:
         """Of each pair: see `VALUES`."""
-        pieces = cast(Sequence[Sequence[PieceScore]], scores)
-        for both in zip(pieces[::2], pieces[1::2]):
-            means = [math.fsum(one.score for one in own) / len(own) for own in both]
-            yield [*shared_sums(*both), *means, *map(len, both)]
+        assert scores.ids is not None  # as the suite is by piece
+        read = [(scores.ids[own].tolist(), scores.sums[own].tolist()) for own in scores.of_text]
+        for both in zip(read[::2], read[1::2]):
+            n_pieces = [len(sums) for _, sums in both]
+            means = [math.fsum(sums) / n for (_, sums), n in zip(both, n_pieces)]
+            yield [*shared_sums(*both), *means, *n_pieces]
 
-    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
-        values, none = np.array(list(self._values(scores))), np.zeros(len(self.items), dtype=np.int64)
-        outcomes = [outcomes_of(values[:, i : i + 2], none) for i in (0, 2)]
-        return [
-            Measure(measure, one.label, one.pairs, *Estimate(*(100 * share for share in one.estimate)))
-            for measure, won in zip(MEASURES, outcomes)
-            for one in accuracies(self.items, won, GROUPS)
-            if one.level != MACRO
-        ]
+    def measurements(self, scores: Mapping[str, TextScores]) -> Iterator[Measurement]:
+        more = np.zeros(len(self.items), dtype=np.int64)
+        for scorer, of_scorer in scores.items():
+            values = np.array(list(self._values(of_scorer)))
+            for measure, two in zip(MEASURES, (values[:, :2], values[:, 2:4])):
+                for one in accuracies(self.items, {scorer: outcomes_of(two, more)}, GROUPS, measure):
+                    if one.level != MACRO or one.group:
+                        value, low, high = (100 * share for share in one.estimate)
+                        yield one._replace(value=value, low=low, high=high)
 
-    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
-        for number, (pair, values) in enumerate(zip(self.items, self._values(scores)), 1):
-            row = {"pair": number, MORE: pair.good, LESS: pair.bad, **dict(zip(VALUES, values, strict=True))}
-            check_columns(pair.fields, ("metric", *row), getattr(pair.fields, "place", "A pair"))
-            yield {**row, **pair.fields}
+    def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
+        for scorer, of_scorer in scores.items():
+            for number, (pair, values) in enumerate(zip(self.items, self._values(of_scorer)), 1):
+                row = {"metric": scorer, "pair": number, MORE: pair.good, LESS: pair.bad}
+                row |= dict(zip(VALUES, values, strict=True))
+                check_columns(pair.fields, row, getattr(pair.fields, "place", "A pair"))
+                yield {**row, **pair.fields}
 
 
-def shared_sums(*both: Sequence[PieceScore]) -> list[float]:
+def shared_sums(*both: tuple[Sequence[int], Sequence[float]]) -> list[float]:
     """For each of two sentences, the sum of the scores of the pieces that both have.
 
     Their ends, which have no score, are aligned as well: difflib begins with the longest stretch of equal pieces.
+
+    both (tuple[Sequence[int], Sequence[float]]): Of each sentence its wordpieces, and their scores.
     """
-    first, second = ([-1, *(one.id for one in own), -2] for own in both)
+    first, second = ([-1, *ids, -2] for ids, _ in both)
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     sums = []
-    for side, own in enumerate(both):
-        scores = [0.0, *(one.score for one in own), 0.0]
+    for side, (_, own) in enumerate(both):
+        scores = [0.0, *own, 0.0]
         sums.append(math.fsum(x for block in blocks for x in scores[block[side] : block[side] + block.size]))
     return sums
 

@@ -130,19 +130,22 @@ def levels(items: Iterable[Item], by: Sequence[str] | None = None) -> dict[tuple
                 raise no_column(f"{type(item).__name__} {number}", column, item.fields)
     by_columns: dict[tuple[str, ...], list[Group]] = {(): [Group("", (), list(range(len(items))))]}
     for chosen in [*((column,) for column in columns), *([tuple(columns)] if len(columns) > 1 else [])]:
-        groups = _groups(items, chosen)
+        groups = groups_by(items, chosen)
         if len(chosen) == 1 or len(groups) > max(map(len, by_columns.values())):
             by_columns[chosen] = groups
     return by_columns
 
 
-def _groups(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
+def groups_by(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
+    """The groups of items that have the same labels in some columns, sorted by name. Without columns, all are one."""
     groups = dict[tuple[str, ...], Group]()
     for i, item in enumerate(items):
         cells = [item.fields[column] for column in columns]
-        values = tuple(cell.strip() if isinstance(cell, str) else cell for cell in cells)
-        group = Group(" x ".join(map(name_of, cells)), values, [])
-        groups.setdefault(tuple(map(label_of, cells)), group).members.append(i)
+        labels = tuple(map(label_of, cells))
+        if labels not in groups:
+            values = tuple(cell.strip() if isinstance(cell, str) else cell for cell in cells)
+            groups[labels] = Group(" x ".join(map(name_of, cells)), values, [])
+        groups[labels].members.append(i)
     count = Counter(group.name for group in groups.values())
     distinct = (
         one if count[one.name] == 1 else one._replace(name=" x ".join(map(repr, one.values))) for one in groups.values()

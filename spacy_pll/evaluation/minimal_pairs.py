@@ -1,7 +1,6 @@
 """Minimal pairs: how often the better sentence of a pair has the higher score (BLiMP: Warstadt et al. 2020)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +9,11 @@ from spacy.language import Language
 from ..errors import PLLError
 from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.workers import Work
-from .accuracies import Ties
-from .choices import ChoiceScores, ChoiceSuite
+from .choices import ChoiceSuite
 from .items import Choice, Option, Pair
-from .suites import score_texts
-
-
-@dataclass(frozen=True)
-class PairScores(ChoiceScores):
-    """Minimal pairs with their scores: each is a choice of two options, of which the first is the good sentence."""
-
-    unit = "pairs"
-
-    @property
-    def pairs(self) -> list[Pair]:
-        return [Pair(good.text, bad.text, fields) for (good, bad), _, fields, _ in self.choices]
-
-    @property
-    def items(self) -> Sequence[Pair]:
-        return self.pairs
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
-        of both sentences, the numbers of wordpieces, and the difference, also per wordpiece. A column `pair` of the
-        pairs takes the place of the number.
-
-        RAISES (ValueError): Another column has the name of a column of scores.
-        """
-        outcomes = self.outcomes
-        for i, pair in enumerate(self.pairs):
-            scores = dict[str, Any]()
-            for scorer, won in outcomes.items():
-                good, bad = map(float, self.scores[scorer][i])
-                good_pieces, bad_pieces = self.pieces[scorer][i]
-                good_mean, bad_mean = good / good_pieces, bad / bad_pieces
-                own = {"correct": float(won[i]), "good": good, "bad": bad}
-                own |= {"good_pieces": good_pieces, "bad_pieces": bad_pieces}
-                own |= {"good_per_piece": good_mean, "bad_per_piece": bad_mean}
-                own |= {"difference": good - bad, "difference_per_piece": good_mean - bad_mean}
-                name = self.columns.get(scorer, scorer)
-                scores |= {f"{name}_{end}": value for end, value in own.items()}
-            sentences = {"sentence_good": pair.good, "sentence_bad": pair.bad}
-            yield {"pair": i + 1, **self._row(sentences, pair.fields, scores)}
+from .measurements import Ties
+from .suites import SuiteScores, score_texts
+from .text_scores import TextScores
 
 
 @with_known_values
@@ -65,7 +27,7 @@ def minimal_pairs(
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
-) -> PairScores:
+) -> "SuiteScores[PairSuite]":
     """Score minimal pairs. A sentence that occurs in several pairs is scored once.
 
     nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component; or several to compare, by name.
@@ -82,7 +44,7 @@ def minimal_pairs(
     nlp = spacy_pll.make_pipeline(metrics=["word_l2r", "original"])
     pairs = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
     scored = spacy_pll.minimal_pairs(nlp, pairs)
-    [one.accuracy for one in scored.accuracies()]  # [1.0, 1.0]
+    [one.value for one in scored.measurements()]  # [1.0, 1.0]
     ```
     """
     items = []
@@ -95,19 +57,36 @@ def minimal_pairs(
             )
         items.append(pair if isinstance(pair, Pair) else Pair(*two))
     work = Work(batch_size, n_process, show_progress)
-    return score_texts(nlp, PairSuite(items), work, component, per_piece=per_piece, ties=ties)
+    return score_texts(nlp, PairSuite(items, ties=ties), work, component, per_piece=per_piece)
 
 
 class PairSuite(ChoiceSuite):
-    """The sentences of minimal pairs. items (Sequence[Pair]): The pairs."""
+    """The sentences of minimal pairs: each is a choice of two options, of which the first is the good sentence.
 
-    made = PairScores
+    items (Sequence[Pair]): The pairs.
+    """
 
-    def __init__(self, items: Sequence[Pair], shared_pieces: bool = False):
-        super().__init__([choice_of(pair) for pair in items], shared_pieces)
-        self.items = items
+    unit = "pairs"
 
+    def _choices_of(self, items: Sequence[Pair]) -> list[Choice]:
+        return [Choice((Option(good), Option(bad)), 0, fields) for good, bad, fields in items]
 
-def choice_of(pair: Pair) -> Choice:
-    """A pair as a choice of two, of which the first is right."""
-    return Choice((Option(pair.good), Option(pair.bad)), 0, pair.fields)
+    def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
+        """One row per pair: its number, the sentences, the other columns, and under each scorer the outcome, the scores
+        of both sentences, the numbers of wordpieces, and the difference, also per wordpiece. A column `pair` of the
+        pairs takes the place of the number.
+
+        RAISES (ValueError): Another column has the name of a column of scores.
+        """
+        columns = dict[str, list[Any]]()
+        for one in scores.values():
+            (good, bad), (good_pieces, bad_pieces) = one.sums.reshape(-1, 2).T, one.pieces.reshape(-1, 2).T
+            good_mean, bad_mean = good / good_pieces, bad / bad_pieces
+            own = {"correct": self.outcomes(one), "good": good, "bad": bad}
+            own |= {"good_pieces": good_pieces, "bad_pieces": bad_pieces}
+            own |= {"good_per_piece": good_mean, "bad_per_piece": bad_mean}
+            own |= {"difference": good - bad, "difference_per_piece": good_mean - bad_mean}
+            columns |= {f"{one.column}_{end}": values.tolist() for end, values in own.items()}
+        for number, ((good, bad, fields), *values) in enumerate(zip(self.items, *columns.values()), 1):
+            sentences = {"sentence_good": good, "sentence_bad": bad}
+            yield {"pair": number, **self._row(sentences, fields, dict(zip(columns, values)))}

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .intervals import Estimate
 
 
-def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]], chance: float = 0.5) -> "Figure":
+def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]], chance: float | None = None) -> "Figure":
     """Draw the accuracies of groups of choices, with their intervals; one colour per scorer.
 
     values (Mapping[str, Mapping[str, Estimate]]): By scorer, the accuracy of each group and its interval.
-    chance (float): The accuracy by chance, 0 to 1: a dotted line.
+    chance (Optional[float]): The accuracy by chance, 0 to 1: a dotted line.
     RAISES (ImportError): matplotlib is not installed.
     """
     names = list(next(iter(values.values())))
@@ -32,7 +32,8 @@ def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]], chance: floa
         # A marker at 0 or 100 is half outside.
         places, errors = np.arange(len(names)) + shift, (mid - low, high - mid)
         axes.errorbar(mid, places, xerr=errors, fmt=marker, clip_on=False, zorder=3, **lines)
-    axes.axvline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")
+    if chance is not None:
+        axes.axvline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(names)), [visible_text(name) for name in names], parse_math=False, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(0, 100)
@@ -41,11 +42,11 @@ def plot_accuracies(values: Mapping[str, Mapping[str, "Estimate"]], chance: floa
     return figure
 
 
-def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]], chance: float = 0.5) -> "Figure":
+def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]], chance: float | None = None) -> "Figure":
     """Draw accuracies over scorers that have an order, with their intervals.
 
     curves (Mapping[str, Mapping[str, Estimate]]): By group, the accuracy under each scorer. All have the same scorers.
-    chance (float): See `plot_accuracies`.
+    chance (Optional[float]): See `plot_accuracies`.
     RAISES (ImportError): matplotlib is not installed.
     """
     names = list(next(iter(curves.values())))
@@ -56,7 +57,8 @@ def plot_curves(curves: Mapping[str, Mapping[str, "Estimate"]], chance: float = 
         mid, low, high = 100 * np.array([*of_scorers.values()]).T
         axes.plot(range(len(names)), mid, color=colour, marker=marker, linestyle=style, markersize=4, label=group)
         axes.fill_between(range(len(names)), low, high, color=colour, alpha=0.1, linewidth=0)
-    axes.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")
+    if chance is not None:
+        axes.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=":")
     labels = [visible_text(name) for name in names]
     axes.set_xticks(range(len(names)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_ylabel("accuracy in % (95 % interval)")

@@ -9,10 +9,8 @@ from ..analysis.gaps import GAP, Slot, distinct_candidates
 from ..analysis.slots import Filler
 from ..corpus.records import get_text
 from ..errors import InputError
-from .accuracies import accuracies
-from .items import levels
+from .measurements import ACCURACY, Measurement, accuracies
 from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
-from .suites import Measure
 from .vocabularies import read_vocabulary
 
 
@@ -70,9 +68,9 @@ def read_slots(
     return found
 
 
-def slot_measures(
+def slot_measurements(
     slots: Sequence[Slot], found: Sequence[Sequence[Filler]], hits: Sequence[int], by: Sequence[str] | None = None
-) -> list[Measure]:
+) -> list[Measurement]:
     """How well the right candidates are found, of all texts and of groups: the accuracy (of equally probable best
     candidates, each counts a share), the mean reciprocal rank, and the share of texts in which they are among the best.
     A right candidate without a score is not found.
@@ -82,12 +80,6 @@ def slot_measures(
     """
     ranks = np.array([next(one.rank or np.inf for one in some if one.is_gold) for some in found])
     equal = np.array([sum(one.rank == 1 for one in some) for some in found])
-    outcomes = {"accuracy": (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
+    outcomes = {ACCURACY: (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
     outcomes |= {f"hits at {n}": (ranks <= n).astype(float) for n in hits}
-    several = len(levels(slots, by)) > 2  # columns, whose groups may have the same names
-    measures = list[Measure]()
-    for name, values in outcomes.items():
-        for one in accuracies(slots, values, by):
-            group = f"{one.level}: {one.name}" if several and one.group else one.label
-            measures.append(Measure(name, group, one.pairs, *one.estimate, scorer="word_l2r"))
-    return measures
+    return [one for name, values in outcomes.items() for one in accuracies(slots, {"word_l2r": values}, by, name)]

@@ -1,64 +1,51 @@
-"""Test suites: texts, and what is computed from the scores of each text or of its parts."""
+"""Test suites: texts, and what is measured from their scores."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os.path import commonprefix
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..arrays import lazy
 from ..component import PLLScorer, get_scorer
-from ..errors import InputError
+from ..errors import InputError, PLLError
+from ..metrics import pll_metrics
 from ..pipelines import make_pipeline
-from ..settings import BATCH_SIZE
-from ..stream.contexts import Part, Placed, TextInContext, readings
-from ..stream.known import KeptScores, TextSums, score_distinct
+from ..settings import BATCH_SIZE, in_order
+from ..stream.contexts import Placed, TextInContext, readings
+from ..stream.known import KeptScores, score_distinct
 from ..stream.workers import Work
+from ..tables.dataframe import import_pandas
 from ..user_warnings import warn_user
+from .intervals import Estimate
+from .measurements import ACCURACY, Measurement
+from .plots import plot_accuracies, plot_curves
+from .text_scores import TextScores, asked_of, fake_scores, scores_of_texts
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
-class PartScore(NamedTuple):
-    """The score of a text, or of a part of it."""
-
-    score: float  # natural log, summed over wordpieces; 0.0 for a part without a wordpiece
-    pieces: int  # scored wordpieces
-
-
-class PieceScore(PartScore):
-    """The score of a wordpiece, in a suite in which each is a part."""
-
-    id: int  # in the vocabulary
-
-    def __new__(cls, score: float, id: int) -> "PieceScore":
-        made = super().__new__(cls, score, 1)
-        made.id = id
-        return made
-
-
-class Measure(NamedTuple):
-    """A value that a suite has, for all items or a group of them."""
-
-    measure: str  # such as "accuracy"
-    group: str  # "overall", or what the items have in common
-    n: int  # items
-    value: float
-    low: float | None = None  # 95 % interval, if there is one
-    high: float | None = None
-    scorer: str = ""  # the metric, or the scorer if there are several
-
-
-PartScores = Sequence[Sequence[PartScore]]  # for each text, its parts in their order; a text without parts is one
+MOST_CURVES = 10
 
 
 class Suite(ABC):
-    """Texts, and what is computed from their scores."""
+    """Texts, and what is measured from their scores. A test set of another package is a subclass."""
 
     texts: Sequence[TextInContext]
-    by_piece = False  # whether each wordpiece of a text is a part, a `PieceScore`
+    unit = "items"  # what the things are called that measurements are of
+    by_piece = False  # whether each wordpiece of a text is a part: its number in the vocabulary is known, too
     shared_pieces = True  # whether a wordpiece that context and text share belongs to the context, or is an error
+    chance: float | None = None  # the accuracy by chance, if there is one: a line in pictures
+
+    @lazy
+    def places(self) -> list[Placed]:
+        """The texts in their places."""
+        return [text.place for text in self.texts]
 
     def check(self, per_piece: bool) -> None:  # noqa: B027  # most can be measured in any way
         """RAISES (ValueError): The suite cannot be measured so. This is asked before anything is scored."""
@@ -73,40 +60,95 @@ class Suite(ABC):
             warn_of_alike("Two texts", alike[0], f"{len(alike):,} of {len(read):,} texts", title)
 
     @abstractmethod
-    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
-        """What the suite measures.
+    def measurements(self, scores: Mapping[str, TextScores]) -> Iterable[Measurement]:
+        """What is measured. scores (Mapping[str, TextScores]): By scorer, of all texts."""
 
-        scores (Sequence[Sequence[PartScore]]): For each text, its parts in their order.
-        per_piece (bool): Compare means per wordpiece instead of sums.
+    def measurements_by(self, scores: Mapping[str, TextScores], by: Sequence[str]) -> Iterable[Measurement]:
+        """The same with groups by some columns.
+
+        RAISES (ValueError): The suite has groups of its own, or a column is not there.
         """
+        raise PLLError("This suite has groups of its own.", "Leave out `by`.")
 
     @abstractmethod
-    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
-        """One row for each part or text, with its score and wordpieces."""
+    def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
+        """The rows of a table of all scores. scores (Mapping[str, TextScores]): By scorer, of all texts."""
 
-    def results(self, scores: dict[str, PartScores], columns: Mapping[str, str], per_piece: bool, **how: Any) -> Any:
-        """The suite with its scores. columns (Mapping[str, str]): What columns of scores begin with, by scorer."""
-        return SuiteScores(self, scores, per_piece, **how)
+
+AnySuite = TypeVar("AnySuite", bound=Suite)
 
 
 @dataclass(frozen=True)
-class SuiteScores:
-    """A suite with its scores."""
+class SuiteScores(Generic[AnySuite]):
+    """A test set with its scores: what `minimal_pairs`, `choices` and `score_suite` return."""
 
-    suite: Suite
-    scores: Mapping[str, PartScores]  # by metric, or by scorer if there are several
-    per_piece: bool = False
+    suite: AnySuite
+    scores: Mapping[str, TextScores]  # by metric, or by scorer if there are several
 
-    def measures(self) -> list[Measure]:
-        """What the suite measures, under each metric."""
-        found = ((metric, self.suite.measures(scores, self.per_piece)) for metric, scores in self.scores.items())
-        return [one._replace(scorer=metric) for metric, measures in found for one in measures]
+    def measurements(self, by: Sequence[str] | None = None) -> list[Measurement]:
+        """What is measured under each scorer: of pairs and choices accuracies, of all items and of each group.
+
+        by (Optional[Sequence[str]]): The columns that make the groups of pairs and choices: see `levels`.
+        RAISES (ValueError): There is no such column, or the suite has groups of its own.
+        """
+        if by is None:
+            return list(self.suite.measurements(self.scores))
+        return list(self.suite.measurements_by(self.scores, in_order(by)))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One row for each part or text under each metric."""
-        for metric, scores in self.scores.items():
-            for row in self.suite.rows(scores):
-                yield {"metric": metric, **row}
+        """The rows of a table of all scores: one for each pair, for each option of a choice, or for each text or part
+        under each metric, with the other columns of the test set.
+
+        RAISES (ValueError): Another column has the name of one of these.
+        """
+        return self.suite.rows(self.scores)
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """See `rows`. RAISES (ImportError): pandas is not installed."""
+        return import_pandas().DataFrame(list(self.rows()))
+
+    def plot(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw the accuracies of the groups by all columns together, or by the first if the others divide its groups.
+
+        RAISES (ValueError): There is no accuracy. RAISES (ImportError): matplotlib is not installed.
+        """
+        drawn, found = defaultdict[str, dict[str, Estimate]](dict), self._accuracies(by)
+        columns = _drawn_columns(found)
+        for one in found:
+            if one.is_of(columns):
+                drawn[one.scorer][one.label] = one.estimate
+        return plot_accuracies(drawn, self.suite.chance)
+
+    def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
+        """Draw curves of the accuracies over the scorers, such as checkpoints of a training: of all items, and of the
+        groups that `plot` draws, if there are at most ten. Each metric has a curve of its own.
+
+        RAISES (ValueError): There is no accuracy. RAISES (ImportError): matplotlib is not installed.
+        """
+        found = self._accuracies(by)
+        columns = _drawn_columns(found)
+        if len({one.name for one in found if one.is_of(columns)}) > MOST_CURVES:
+            columns = ()
+        curves = defaultdict[str, dict[str, Estimate]](dict)
+        for one in found:
+            if one.is_of(()) or one.is_of(columns):
+                scorer, _, metric = one.scorer.rpartition(" ")  # as `columns_of` names several metrics
+                if metric not in pll_metrics or not scorer:
+                    scorer, metric = one.scorer, ""
+                curves[" ".join(filter(None, (one.label, metric)))][scorer] = one.estimate
+        return plot_curves(curves, self.suite.chance)
+
+    def _accuracies(self, by: Sequence[str] | None) -> list[Measurement]:
+        found = [one for one in self.measurements(by) if one.measure == ACCURACY]
+        if not found:
+            raise PLLError("Pictures are of accuracies, and this test set has none.")
+        return found
+
+
+def _drawn_columns(found: Iterable[Measurement]) -> tuple[str, ...]:
+    """The columns whose groups are drawn."""
+    columns = list(dict.fromkeys(tuple(one.group) for one in found))
+    return columns[-1] if len(columns[-1]) > 1 else columns[:2][-1]
 
 
 def read_alike(places: Iterable[Placed], read: Mapping[Placed, bytes]) -> list[tuple[str, str]]:
@@ -148,41 +190,44 @@ def check_suite(scorer: PLLScorer, suite: Suite) -> None:
         if wrong := [part for part in one.parts or () if not 0 <= part[0] <= part[1] <= len(one.text)]:
             what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
             raise InputError(f"{what}, which ends at {len(one.text)}.")
-    places = dict.fromkeys(one.place for one in suite.texts)
+    places = dict.fromkeys(suite.places)
     read = dict(zip(places, readings(scorer, places, suite.shared_pieces), strict=True))
     suite.warn_of_alike(read, scorer.model.describe().title)
 
 
-def fake_scores(suite: Suite) -> PartScores:
-    """Scores of the same form, each of another number, to see what is made of them."""
-    return [[PieceScore(-1.0 - number, 0)] * len(one.parts or [one]) for number, one in enumerate(suite.texts)]
-
-
-def check_rows(suite: Suite, scorers: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """The rows of the suite with other scores. RAISES (ValueError): They cannot be made, whatever the scores are.
+def with_fake_scores(suite: AnySuite, scorers: Mapping[str, Mapping[str, str]]) -> SuiteScores[AnySuite]:
+    """The suite with other scores, to see what is made of them.
 
     scorers (Mapping[str, Mapping[str, str]]): The attributes of each scorer, by metric. One alone has no name.
     """
-    fake = fake_scores(suite)
-    labels = [label for name, attributes in scorers.items() for label in labels_of(name, attributes)]
-    return list(suite.results(dict.fromkeys(labels, fake), scorers.get("", {}), False).rows())
+    fake, columns = fake_scores(suite.texts), dict[str, str]()
+    for name, metrics in scorers.items():
+        columns |= columns_of(name, metrics)
+    return SuiteScores(suite, {label: replace(fake, column=column) for label, column in columns.items()})
 
 
-def labels_of(name: str, metrics: Collection[str]) -> list[str]:
-    """What results call the metrics of a pipeline."""
-    return [metric if not name else name if len(metrics) == 1 else f"{name} {metric}" for metric in metrics]
+def columns_of(name: str, metrics: Mapping[str, str]) -> dict[str, str]:
+    """By what results call each metric of a pipeline, what the columns of its scores begin with.
+
+    name (str): Of the pipeline, if there are several, or "".
+    metrics (Mapping[str, str]): The attributes, by metric.
+    """
+    if not name:
+        return dict(metrics)
+    labels = [name] if len(metrics) == 1 else [f"{name} {metric}" for metric in metrics]
+    return dict(zip(labels, labels))
 
 
 def score_suite(
     nlp: Language | Mapping[str, Language],
-    suite: Suite,
+    suite: AnySuite,
     *,
     per_piece: bool = False,
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
-) -> Any:
+) -> SuiteScores[AnySuite]:
     """Score the texts of a suite. Equal texts are scored once.
 
     nlp (Union[Language, Mapping[str, Language]]): A pipeline with a `pll` component, whose setting `targets` has no
@@ -191,7 +236,6 @@ def score_suite(
     per_piece (bool): Compare means per wordpiece instead of sums.
     component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
-    RETURNS (Union[SuiteScores, PairScores, ChoiceScores]): By what the suite is.
     RAISES (ValueError): A text cannot be scored, or a part does not lie in its text, or the suite cannot be measured
         so.
 
@@ -204,7 +248,7 @@ def score_suite(
     import spacy_pll
 
     suite = spacy_pll.read_suite("pairs.csv", "pairs")
-    spacy_pll.score_suite(spacy_pll.make_pipeline(), suite).accuracies()[0].accuracy  # 1.0
+    spacy_pll.score_suite(spacy_pll.make_pipeline(), suite).measurements()[0].value  # 1.0
     ```
     """
     used = nlp if isinstance(nlp, Language | Mapping) else make_pipeline(nlp)
@@ -213,20 +257,18 @@ def score_suite(
 
 def score_texts(
     nlp: Language | Mapping[str, Language],
-    suite: Suite,
+    suite: AnySuite,
     work: Work,
     component: str | None = None,
     *,
     kept: KeptScores | None = None,
     checked: bool = False,
     per_piece: bool = False,
-    **how: Any,
-) -> Any:
+) -> SuiteScores[AnySuite]:
     """See `score_suite`.
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     checked (bool): `Suite.check` and `check_suite` have found nothing wrong.
-    how (Any): More for `Suite.results`.
     RAISES (InputError): Nothing is scored before that is known.
     """
     # One alone has no name: then its metrics are the scorers.
@@ -235,32 +277,14 @@ def score_texts(
         suite.check(per_piece)
         for one_nlp in pipelines.values():
             check_suite(get_scorer(one_nlp, component), suite)
-    whole: list[Part | None] = [] if suite.by_piece else [None]
-    asked = [[(a, b) for a, b in one.parts or ()] or whole for one in suite.texts]
-    places = [one.place for one in suite.texts]
-    parts = dict[Placed, dict[Part | None, None]]()  # of each distinct text in its place, each once
-    for place, of_text in zip(places, asked):
-        parts.setdefault(place, {}).update(dict.fromkeys(of_text))
+    asked = asked_of(suite.texts, suite.places, suite.by_piece)
     kept = kept or KeptScores()
-    kept.begin((name, place, [*of_place]) for name in pipelines for place, of_place in parts.items())
-    scores, columns = dict[str, PartScores](), dict[str, str]()
+    kept.begin((name, place, [*parts]) for name in pipelines for place, parts in asked.items())
+    scores = dict[str, TextScores]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
         names = get_scorer(one_nlp, component).names
-        of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts))
-        found = {place: dict(zip(parts[place] or count(), sums)) for place, sums in of_scorer}
-        of_texts = ((found[place], of_text) for place, of_text in zip(places, asked))
-        sums_of = [[sums[part] for part in of_text or sums] for sums, of_text in of_texts]
-        for i, label in enumerate(labels_of(name, names.metrics)):
-            scores[label] = [[_part_score(sums, i) for sums in of_text] for of_text in sums_of]
-        columns |= names.metrics if not name else {}
-    return suite.results(scores, columns, per_piece, **how)
-
-
-def _part_score(sums: TextSums, metric: int) -> PartScore:
-    score = sums.scores[metric]
-    return PartScore(score, sums.pieces) if sums.id is None else PieceScore(score, sums.id)
-
-
-def compared(part: PartScore, per_piece: bool) -> float:
-    """The number that is compared: the sum, or the mean per wordpiece."""
-    return part.score / max(1, part.pieces) if per_piece else part.score
+        found = [sums for _, sums in score_distinct(one_nlp, asked, work, component, kept, number * len(asked))]
+        of_metrics = scores_of_texts(suite.texts, suite.places, asked, found)
+        for (label, column), of_metric in zip(columns_of(name, names.metrics).items(), of_metrics, strict=True):
+            scores[label] = replace(of_metric, per_piece=per_piece, column=column)
+    return SuiteScores(suite, scores)

@@ -18,8 +18,10 @@ from ..corpus.readers import list_files
 from ..errors import InputError
 from ..stream.contexts import TextInContext
 from .intervals import proportion
+from .measurements import Measurement
 from .stereoset import read_json_object
-from .suites import Measure, PartScore, PartScores, Suite
+from .suites import Suite
+from .text_scores import TextScores
 
 Surprisals = Mapping[tuple[str, int], float]  # by condition and region
 Formula = Callable[[Surprisals], Any]
@@ -47,37 +49,39 @@ class SyntaxGym(Suite):
     def __init__(self, items: Sequence[SyntaxItem], texts: Sequence[TextInContext]):
         self.items, self.texts = items, texts
 
-    def _regions(self, item: SyntaxItem, scores: PartScores) -> Iterator[tuple[tuple[str, int], str, PartScore]]:
-        """The regions of all conditions: with the condition, the text and the score of each."""
-        for condition, (place, regions) in item.conditions.items():
-            text, parts = self.texts[place].text, self.texts[place].parts or []
+    def _regions(self, item: SyntaxItem, scores: TextScores) -> Iterator[tuple[tuple[str, int], str, float, int]]:
+        """The regions of all conditions: with the condition, the text, the score and the wordpieces of each."""
+        for condition, (number, regions) in item.conditions.items():
+            text, first = self.texts[number], scores.of_text.starts[number]
             for region, part in regions.items():
                 if part is None:
-                    yield (condition, region), "", PartScore(0.0, 0)
+                    yield (condition, region), "", 0.0, 0
                 else:
-                    yield (condition, region), text[slice(*parts[part])], scores[place][part]
+                    own, at = text.text[slice(*(text.parts or [])[part])], first + part
+                    yield (condition, region), own, float(scores.sums[at]), int(scores.pieces[at])
 
     def check(self, per_piece: bool) -> None:
         if per_piece:
             raise InputError("SyntaxGym's formulas are about sums of surprisals.", "Leave out `per_piece`.")
 
-    def measures(self, scores: PartScores, per_piece: bool) -> list[Measure]:
-        held = defaultdict[tuple[str, str], list[bool]](list)
-        for item in self.items:
-            surprisals = {place: -part.score for place, _, part in self._regions(item, scores)}
-            outcomes = {text: bool(formula(surprisals)) for text, formula in item.formulas.items()}
-            for formula, outcome in {"all formulas": all(outcomes.values()), **outcomes}.items():
-                held[item.suite, formula].append(outcome)
-        return [
-            Measure(formula, suite, len(outcomes), *proportion(np.array(outcomes, dtype=np.float64)))
-            for (suite, formula), outcomes in held.items()
-        ]
+    def measurements(self, scores: Mapping[str, TextScores]) -> Iterator[Measurement]:
+        for scorer, of_scorer in scores.items():
+            held = defaultdict[tuple[str, str], list[bool]](list)
+            for item in self.items:
+                surprisals = {region: -score for region, _, score, _ in self._regions(item, of_scorer)}
+                outcomes = {text: bool(formula(surprisals)) for text, formula in item.formulas.items()}
+                for formula, outcome in {"all formulas": all(outcomes.values()), **outcomes}.items():
+                    held[item.suite, formula].append(outcome)
+            for (suite, formula), of_items in held.items():
+                share = proportion(np.array(of_items, dtype=np.float64))
+                yield Measurement(scorer, formula, len(of_items), *share, "suite", suite, {"suite": suite})
 
-    def rows(self, scores: PartScores) -> Iterator[dict[str, Any]]:
-        for item in self.items:
-            for (condition, region), text, part in self._regions(item, scores):
-                about = {"suite": item.suite, "item": item.number, "condition": condition, "region": region}
-                yield {**about, "text": text, "surprisal": -part.score, "pieces": part.pieces}
+    def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
+        for scorer, of_scorer in scores.items():
+            for item in self.items:
+                for (condition, region), text, score, pieces in self._regions(item, of_scorer):
+                    about = {"metric": scorer, "suite": item.suite, "item": item.number, "condition": condition}
+                    yield {**about, "region": region, "text": text, "surprisal": -score, "pieces": pieces}
 
 
 def parse_formula(text: str) -> Formula:

@@ -12,7 +12,7 @@ import spacy_pll
 from spacy_pll import score_continuations, slots
 from spacy_pll.analysis.gaps import Slot
 from spacy_pll.analysis.slots import Slots
-from spacy_pll.evaluation.slots import slot_measures
+from spacy_pll.evaluation.slots import slot_measurements
 from spacy_pll.prediction import Predictor
 
 from .. import reference
@@ -219,7 +219,7 @@ def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
         made = [Slot.of(text, "___", tuple(words), gold, "Text 1")]
         every, *kept = (asked.find(made, keep) for keep in (None, 1, 2, 3))
         for found in kept:
-            assert slot_measures(made, found, [2]) == slot_measures(made, every, [2])
+            assert slot_measurements(made, found, [2]) == slot_measurements(made, every, [2])
             assert found[0] == [one for one in every[0] if one in found[0]]
 
 

@@ -31,7 +31,7 @@ def test_what_is_printed_and_written(path, tmp_path, model_folder):
     written = json.loads(files["json"].read_text())
     assert written["settings"]["ties"] == "share" and written["settings"]["metrics"] == ["word_l2r", "original"]
     overall = written["results"][0]
-    assert (overall["scorer"], overall["level"], overall["choices"]) == ("word_l2r", "overall", 2)
+    assert (overall["scorer"], overall["level"], overall["n"]) == ("word_l2r", "overall", 2)
     with files["csv"].open() as file:
         table = list(csv.DictReader(file))
     assert [(row["choice"], row["text"], row["right"]) for row in table[:2]] == [
@@ -39,7 +39,7 @@ def test_what_is_printed_and_written(path, tmp_path, model_folder):
         ("1", "souvenir it.", "false"),
     ]
     right = sum(row["right"] == row["pll_word_l2r_chosen"] == "true" for row in table)
-    assert overall["accuracy"] == right / 2
+    assert overall["value"] == right / 2
     chosen = {row["kind"]: f" {row['text']}" for row in table if row["pll_word_l2r_chosen"] == "true"}
     found = json.loads(predictions.read_text())
     assert {kind: group["predictions"] for kind, group in found.items()} == {
@@ -67,7 +67,7 @@ def test_preferences_of_people(tmp_path, model_folder):
     title, _, overall, *_ = result.stdout.strip().splitlines()
     assert title.split() == "Spearman's rho (95 % interval) choices original word_l2r".split()
     first, *others = json.loads((tmp_path / "r.json").read_text())["results"]
-    assert overall.split()[:3] == ["overall", "5", f"{first['rho']:.3f}"] and len(others) == 3
+    assert overall.split()[:3] == ["overall", "5", f"{first['value']:.3f}"] and len(others) == 3
     (predictions,) = json.loads(out.read_text()).values()
     items = list(csv.DictReader((tmp_path / "i.csv").open()))
     assert [one["prob"] for one in predictions["predictions"]] == [
@@ -79,7 +79,7 @@ def test_preferences_of_people(tmp_path, model_folder):
 def test_a_sample(path, tmp_path, model_folder):
     out = tmp_path / "out.json"
     run("choices", path, "--model", model_folder("bert"), "--sample", "1", "--by", "kind", "-o", out)
-    assert json.loads(out.read_text())["results"][0]["choices"] == 2
+    assert json.loads(out.read_text())["results"][0]["n"] == 2
 
 
 @pytest.mark.slow

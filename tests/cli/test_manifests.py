@@ -122,7 +122,7 @@ def test_score_in_contexts(tmp_path, model_folder, options):
         items.append(Choice([Option(text, before, after=after), Option(f"{text} x", before, after=after)]))
     nlp, metric = pipeline_of(manifest), manifest["metrics"][0]
     nlp = spacy_pll.make_pipeline(nlp, targets=None)
-    scores = [first for first, _ in spacy_pll.choices(nlp, items).scores[metric]]
+    scores = spacy_pll.choices(nlp, items).scores[metric].sums[::2]
     [column] = manifest["score_columns"]
     sums = [sum(numbers([row for row in written if row["doc"] == str(i)], column)) for i in range(len(items))]
     assert sums == pytest.approx(scores, abs=CLOSE)
@@ -148,8 +148,8 @@ def check_accuracies(output, manifest, read, score):
     items = sample_items(items, manifest["sample"], by) if manifest["sample"] else items
     found = score(nlps if len(nlps) > 1 else next(iter(nlps.values())), items, **how)
     written = json.loads(output.read_text())["results"]
-    assert [one["accuracy"] for one in written] == [one.accuracy for one in found.accuracies(by)]
-    assert [one["group"] for one in written] == [one.group for one in found.accuracies(by)]
+    assert [one["value"] for one in written] == [one.value for one in found.measurements(by)]
+    assert [one["group"] for one in written] == [one.group for one in found.measurements(by)]
     return found
 
 
@@ -228,7 +228,7 @@ def test_suite(tmp_path, model_folder, options):
     [scorer] = manifest["scorers"]
     of_reader = {name: manifest[name] for name in ("sentence", "label", "threshold", "delimiter") if name in manifest}
     suite = spacy_pll.read_suite(manifest["path"], manifest["reader"], **of_reader)
-    found = spacy_pll.score_suite(pipeline_of(scorer), suite, per_piece=manifest["per_piece"]).measures()
+    found = spacy_pll.score_suite(pipeline_of(scorer), suite, per_piece=manifest["per_piece"]).measurements()
     written = json.loads(output.read_text())["results"]
     assert [one["value"] for one in written] == pytest.approx([one.value for one in found], abs=CLOSE)
 

@@ -55,24 +55,24 @@ def test_a_folder_in_blimps_form(blimp, tmp_path, model_folder, make_nlp):
     # A pair and its mirror image make one half, the tie another half of one.
     for metric in ("word_l2r", "original"):
         one = rows[metric, "UID", "one"]
-        assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, 0.5)
-        assert rows[metric, "linguistics_term", "agreement"]["accuracy"] == 0.5
-        two = rows[metric, "UID", "two"]["accuracy"]
-        assert rows[metric, "overall", ""]["accuracy"] == (1.5 + two) / 4
-        assert rows[metric, "macro", "UID"]["accuracy"] == (0.5 + two) / 2
+        assert (one["n"], one["ties"], one["value"]) == (3, 1, 0.5)
+        assert rows[metric, "linguistics_term", "agreement"]["value"] == 0.5
+        two = rows[metric, "UID", "two"]["value"]
+        assert rows[metric, "overall", ""]["value"] == (1.5 + two) / 4
+        assert rows[metric, "macro", "UID"]["value"] == (0.5 + two) / 2
     docs = list(make_nlp("bert").pipe([GOOD, BAD]))
-    assert rows["word_l2r", "UID", "two"]["accuracy"] == float(docs[0]._.pll > docs[1]._.pll)
+    assert rows["word_l2r", "UID", "two"]["value"] == float(docs[0]._.pll > docs[1]._.pll)
     with (tmp_path / "out" / "it.csv").open() as file:
         table = list(csv.DictReader(file))
     assert [(row["scorer"], row["level"], row["name"]) for row in table] == list(rows)
-    assert [float(row["accuracy"]) for row in table] == [row["accuracy"] for row in rows.values()]
+    assert [float(row["value"]) for row in table] == [row["value"] for row in rows.values()]
     assert "Ties, counted as half: 1 under word_l2r, 1 under original." in result.stdout
     assert "mean over UID" in result.stdout and "50.0 (" in result.stdout
     options = ("--model", model_folder("bert"), "--ties", "first", "-o", tmp_path / "f.json")
     first = run("pairs", blimp, *options)
     rows = results(tmp_path / "f.json")
     one = rows["word_l2r", "UID", "one"]
-    assert (one["pairs"], one["ties"], one["accuracy"]) == (3, 1, pytest.approx(2 / 3))
+    assert (one["n"], one["ties"], one["value"]) == (3, 1, pytest.approx(2 / 3))
     assert "Ties, counted with the first option as chosen: 1 under word_l2r" in first.stdout
     settings = json.loads((tmp_path / "out" / "it.json").read_text())["settings"]
     assert settings["path"] == str(blimp) and settings["words"] == "spacy" and settings["revision"] is None
@@ -103,7 +103,7 @@ def test_two_scorers_on_the_same_pairs(blimp, tmp_path, model_folder):
     assert f"minus {folder}" in result.stdout and "McNemar's p" in result.stdout
     rows = results(tmp_path / "o.json")
     one, two = (rows[scorer, "overall", ""] for scorer in (str(folder), f"{folder},mask_margin=0"))
-    assert one["difference"] is None and two["difference"] == two["accuracy"] - one["accuracy"]
+    assert one["difference"] is None and two["difference"] == two["value"] - one["value"]
     assert two["difference_low"] < two["difference"] < two["difference_high"] and two["p"] <= 1
     settings = json.loads((tmp_path / "o.json").read_text())["settings"]
     assert settings["scorer"] == settings["model"] == str(folder) and settings["metrics"] == ["word_l2r"]
@@ -226,7 +226,7 @@ def test_a_table_with_columns_of_its_own(tmp_path, model_folder):
         assert set(rows) == {("word_l2r", "overall", "")}
         run("pairs", path, *options, "--by", "kind", "-o", tmp_path / "out.json")
         rows = results(tmp_path / "out.json")
-        assert rows["word_l2r", "kind", "y"]["accuracy"] == 0.5
+        assert rows["word_l2r", "kind", "y"]["value"] == 0.5
 
 
 def test_per_piece(tmp_path, model_folder, make_nlp):
@@ -236,7 +236,7 @@ def test_per_piece(tmp_path, model_folder, make_nlp):
     accuracy = {}
     for options in ((), ("--per-piece",)):
         run("pairs", path, "--model", model_folder("bert"), "-o", tmp_path / "o.json", "--force", *options)
-        accuracy[options] = results(tmp_path / "o.json")["word_l2r", "overall", ""]["accuracy"]
+        accuracy[options] = results(tmp_path / "o.json")["word_l2r", "overall", ""]["value"]
     assert accuracy[()] == float(good._.pll > bad._.pll)
     assert accuracy["--per-piece",] == float(good._.pll / good._.pll_pieces > bad._.pll / bad._.pll_pieces)
     assert good._.pll < bad._.pll  # the longer text: otherwise this would test less
@@ -317,7 +317,7 @@ def test_an_output_that_is_there_is_kept(blimp, tmp_path, model_folder):
     (tmp_path / "out.csv").write_text("old")
     run("pairs", blimp, "--model", model_folder("bert"), "-o", tmp_path / "out.csv", "--force")
     header = (tmp_path / "out.csv").read_text().splitlines()[0]
-    assert header == "scorer,level,name,pairs,ties,accuracy,low,high,by_linguistics_term,by_UID"
+    assert header == "scorer,measure,n,value,low,high,level,name,ties,by_linguistics_term,by_UID"
 
 
 def test_without_arguments_it_says_how_it_is_used():
@@ -341,7 +341,7 @@ def test_checkpoints_of_a_model(blimp, tmp_path, model_folder, hub_cache):
     for revision, architecture in (("chck_1M", "electra"), ("main", "bert")):
         run("pairs", blimp, "--model", model_folder(architecture), "-o", tmp_path / "one.json", "--force")
         for (_, *group), row in results(tmp_path / "one.json").items():
-            assert results(tmp_path / "r.json")[(revision, *group)]["accuracy"] == row["accuracy"]
+            assert results(tmp_path / "r.json")[(revision, *group)]["value"] == row["value"]
     curve = (tmp_path / "curve.svg").read_text()
     assert 'id="xtick_2"' in curve and 'id="xtick_3"' not in curve  # the revisions, and no accuracies
 
@@ -442,7 +442,7 @@ def test_a_group_with_a_space_behind_its_name_is_one_group_and_its_cells_stay(tm
     for name, ending in (("p.csv", ".csv"), ("p.jsonl", ".csv"), ("p.csv", ".parquet"), ("p.jsonl", ".parquet")):
         items, options = tmp_path / f"i{ending}", ("--by", "kind", "-o", tmp_path / "o.json", "--force")
         run("pairs", tmp_path / name, "--model", model_folder("bert"), *options, "--items", items)
-        found = {key[2]: row["pairs"] for key, row in results(tmp_path / "o.json").items() if key[1] == "kind"}
+        found = {key[2]: row["n"] for key, row in results(tmp_path / "o.json").items() if key[1] == "kind"}
         assert found == {"a": 3, "b": 2}
         with open(items, newline="", encoding="utf8") if ending == ".csv" else nullcontext() as file:
             written = list(csv.DictReader(file)) if file else pq.read_table(items).to_pylist()

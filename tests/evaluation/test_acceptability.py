@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.acceptability import auc, best_threshold, mcc
 from spacy_pll.evaluation.suite_readers import read_suite
-from spacy_pll.evaluation.suites import PartScore
+
+from .given_scores import of_parts
 
 LABELLED = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=20).filter(
     lambda rows: len({label for _, label in rows}) == 2
@@ -59,10 +60,11 @@ def test_tables_as_published(tmp_path, name, content, how):
     suite = read_suite(str(tmp_path / name), "acceptability", threshold=-2.5, **how)
     assert [text.text for text in suite.texts] == ["The cats sleep.", '"Go" away sleep.']
     assert suite.labels.tolist() == [True, False]
-    area, best, given_ = suite.measures([[PartScore(-2.0, 1)], [PartScore(-2.4, 4)]], False)
+    sums, means = (of_parts([[(-2.0, 1)], [(-2.4, 4)]], per_piece=per_piece) for per_piece in (False, True))
+    area, best, given_ = suite.measurements({"m": sums})
     assert (area.value, best.value, given_.value, area.n) == (1.0, 1.0, 0.0, 2)
-    assert suite.measures([[PartScore(-2.0, 1)], [PartScore(-2.4, 4)]], True)[0].value == 0.0
-    assert list(suite.rows([[PartScore(-2.0, 1)], [PartScore(-2.4, 4)]]))[1]["acceptable"] is False
+    assert next(suite.measurements({"m": means})).value == 0.0
+    assert list(suite.rows({"m": sums}))[1]["acceptable"] is False
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ def test_pairs_are_counted(make_nlp):
         f"Pair 2: both sentences differ, {BARE!r} and {SPACED!r}, but to the tokenizer of the model"
     )
     assert "as in 2 of 4 pairs" in message  # the last one is equal, of which another warning tells
-    assert [set(one) for one in zip(*found.outcomes.values())][1:] == [{0.5}] * 3
+    assert [set(one) for one in zip(*(found.suite.outcomes(one) for one in found.scores.values()))][1:] == [{0.5}] * 3
     found, (message,) = said(minimal_pairs, make_nlp("bert"), [UNKNOWN] * 2)  # all of them are no error
-    assert "as in 2 of 2 pairs" in message and found.accuracies()[0].accuracy == 0.5
+    assert "as in 2 of 2 pairs" in message and found.measurements()[0].value == 0.5
 
 
 def test_a_tokenizer_that_keeps_what_differs_has_nothing_to_say(make_nlp):
@@ -64,7 +64,7 @@ def test_texts_of_other_suites(make_nlp):
     suite = Acceptability([BARE, LEFT, SPACED, *UNKNOWN, LEFT], [True, False, True, False, True, False])
     found, (message,) = said(score_suite, make_nlp("bert"), suite)
     assert message.startswith(f"Two texts differ, {BARE!r} and {SPACED!r}, but") and "as in 2 of 5 texts" in message
-    assert {one.measure for one in found.measures()} > {"AUC"}
+    assert {one.measure for one in found.measurements()} > {"AUC"}
 
 
 def test_hypotheses_need_not_differ(make_nlp):

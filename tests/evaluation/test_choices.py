@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from spacy_pll import minimal_pairs
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.choices import ChoiceScores, check_different, choices
+from spacy_pll.evaluation.choices import ChoiceSuite, choices
 from spacy_pll.evaluation.items import Choice, Option
+from spacy_pll.evaluation.measurements import outcomes_of
 
 from .. import reference
 from ..conftest import SENTENCES
+from .given_scores import suite_scores
 
 IN_CONTEXT = [
     Choice([Option(text, "The traveler lost") for text in ("the souvenir.", "a carnivore, who is young.", "it.")], 1),
@@ -44,13 +45,14 @@ def test_options_are_scored_in_their_contexts(make_nlp, model_folder, architectu
     model = reference.load_model(model_folder(architecture))
     found = choices(make_nlp(architecture, metrics=["word_l2r", "original"]), IN_CONTEXT)
     for metric in ("word_l2r", "original"):
-        for choice, scores, pieces in zip(IN_CONTEXT, found.scores[metric], found.pieces[metric]):
+        scores, best = found.scores[metric], list[int]()
+        for choice, own in zip(IN_CONTEXT, found.suite.options, strict=True):
             expected = [by_brute_force(*model, metric, option) for option in choice.options]
-            assert scores == pytest.approx([score for score, _ in expected], abs=1e-4)
-            assert pieces == [count for _, count in expected]
-        best = [max(range(len(one)), key=one.__getitem__) for one in found.scores[metric]]
-        assert found.chosen(metric).tolist() == best
-        assert found.outcomes[metric].tolist() == [float(k == c.right) for k, c in zip(best, IN_CONTEXT)]
+            assert scores.sums[own] == pytest.approx([score for score, _ in expected], abs=1e-4)
+            assert scores.pieces[own].tolist() == [count for _, count in expected]
+            best.append(max(range(len(expected)), key=lambda k: expected[k][0]))
+        assert found.suite.chosen(scores).tolist() == best
+        assert found.suite.outcomes(scores).tolist() == [float(k == c.right) for k, c in zip(best, IN_CONTEXT)]
 
 
 def test_minimal_pairs_are_choices_of_two_without_a_context(make_nlp):
@@ -58,11 +60,11 @@ def test_minimal_pairs_are_choices_of_two_without_a_context(make_nlp):
     pairs = [(one, two) for one in SENTENCES for two in SENTENCES if one != two]
     found = choices(nlp, [Choice([Option(one), Option(two)], 0) for one, two in pairs])
     expected = minimal_pairs(nlp, pairs)
-    assert found.outcomes["word_l2r"].tolist() == expected.outcomes["word_l2r"].tolist()
-    assert found.scores == expected.scores and found.pieces == expected.pieces
-    means = choices(nlp, found.choices, per_piece=True), minimal_pairs(nlp, pairs, per_piece=True)
-    assert means[0].outcomes["word_l2r"].tolist() == means[1].outcomes["word_l2r"].tolist()
-    assert [one[:8] for one in found.accuracies()] == [one[:8] for one in expected.accuracies()]
+    for name in ("sums", "pieces"):
+        assert getattr(found.scores["word_l2r"], name).tolist() == getattr(expected.scores["word_l2r"], name).tolist()
+    assert found.measurements() == expected.measurements()
+    means = choices(nlp, found.suite.items, per_piece=True), minimal_pairs(nlp, pairs, per_piece=True)
+    assert means[0].measurements() == means[1].measurements()
 
 
 THREE = [
@@ -72,20 +74,26 @@ SCORES = {"m": [[-3.0, -1.0, -1.0], [-2.0, -2.0, -2.0], [-1.0, -2.0, -3.0]]}
 COUNTS = {"m": [[1, 1, 2], [1, 2, 2], [1, 1, 9]]}
 
 
+def scored(items=THREE, columns=None, **settings):
+    n = len(items)
+    return suite_scores(ChoiceSuite(items, **settings), {"m": SCORES["m"][:n]}, {"m": COUNTS["m"][:n]}, columns)
+
+
 def test_ties_and_means():
-    found = ChoiceScores(THREE, SCORES, COUNTS)
-    assert found.outcomes["m"] == pytest.approx([1 / 2, 1 / 3, 0])
-    first = ChoiceScores(THREE, SCORES, COUNTS, ties="first")
-    assert first.outcomes["m"].tolist() == [1, 1, 0] and first.accuracies()[0].accuracy == pytest.approx(2 / 3)
-    assert [one.ties for one in first.accuracies(["kind"])] == [one.ties for one in found.accuracies(["kind"])]
-    assert ChoiceScores(THREE, SCORES, COUNTS, per_piece=True).outcomes["m"].tolist() == [0, 0, 1]
-    overall, *_ = found.accuracies()
-    assert (overall.pairs, overall.ties) == (3, 2) and overall.accuracy == pytest.approx(5 / 18)
+    found, first = scored(), scored(ties="first")
+    assert found.suite.outcomes(found.scores["m"]) == pytest.approx([1 / 2, 1 / 3, 0])
+    assert first.suite.outcomes(first.scores["m"]).tolist() == [1, 1, 0]
+    assert first.measurements()[0].value == pytest.approx(2 / 3)
+    assert [one.ties for one in first.measurements(["kind"])] == [one.ties for one in found.measurements(["kind"])]
+    means = suite_scores(ChoiceSuite(THREE), SCORES, COUNTS, per_piece=True)
+    assert means.suite.outcomes(means.scores["m"]).tolist() == [0, 0, 1]
+    overall, *_ = found.measurements()
+    assert (overall.n, overall.ties) == (3, 2) and overall.value == pytest.approx(5 / 18)
     assert {signature(one).parameters["ties"].default for one in (minimal_pairs, choices)} == {"share"}
 
 
 def test_pictures_have_a_line_at_chance():
-    found = ChoiceScores(THREE, SCORES, COUNTS)
+    found = scored()
     assert found.plot(["kind"]).axes[0].lines[-1].get_xdata() == pytest.approx([100 / 3] * 2)
     assert found.plot_curves(["kind"]).axes[0].lines[-1].get_ydata() == pytest.approx([100 / 3] * 2)
 
@@ -94,7 +102,7 @@ def test_pictures_have_a_line_at_chance():
 def test_equal_options_are_a_tie(make_nlp):
     same = Choice([Option("sleeps  now.", "A cat"), Option("sleeps now.", "A cat")])  # in the same wordpieces
     found = choices(make_nlp("bert"), [same])
-    assert found.outcomes["word_l2r"].tolist() == [0.5] and found.accuracies()[0].ties == 1
+    assert [(one.value, one.ties) for one in found.measurements()] == [(0.5, 1)]
 
 
 @given(st.integers(1, 3), st.integers(0, 3), st.integers(0, 2), st.booleans())
@@ -108,15 +116,15 @@ def test_options_that_are_equal(equal, others, right, of_people):
         items = [Choice([Option("a"), Option("a" if len(set(one.options)) == 4 else "b")], 0, {}, 0.1) for one in items]
     if not others:
         with pytest.raises(InputError, match="Choice 1: two options are equal, .*, as in all choices. Is one column"):
-            check_different(items, "choices")
+            ChoiceSuite(items).check(False)
         return
     with pytest.warns(UserWarning, match=f"Choice {others + 1}: two options .* {equal} of {len(items)} choices"):
-        check_different(items, "choices")
-    check_different(items[:others] * 100 + items[-1:] * others, "choices")  # one in a hundred, as in BLiMP
+        ChoiceSuite(items).check(False)
+    ChoiceSuite(items[:others] * 100 + items[-1:] * others).check(False)  # one in a hundred, as in BLiMP
 
 
 def test_a_row_for_each_option():
-    frame = ChoiceScores(THREE, SCORES, COUNTS, columns={"m": "pll_m"}).to_dataframe()
+    frame = scored(columns={"m": "pll_m"}).to_dataframe()
     assert list(frame)[:6] == ["choice", "option", "right", "context", "text", "kind"]
     assert frame["choice"].tolist() == [1] * 3 + [2] * 3 + [3] * 3 and frame["text"].tolist() == [*"abc"] * 3
     assert frame["option"].tolist() == [1, 2, 3] * 3
@@ -124,16 +132,21 @@ def test_a_row_for_each_option():
     assert frame["pll_m"].tolist() == sum(SCORES["m"], []) and frame["pll_m_pieces"].tolist() == sum(COUNTS["m"], [])
     assert frame["pll_m_chosen"].tolist() == [False, True, False, True, False, False, True, False, False]
     with pytest.raises(ValueError, match="The choices have a column 'text'"):
-        list(ChoiceScores([THREE[0]._replace(fields={"text": 1})], SCORES, COUNTS).rows())
+        list(scored([THREE[0]._replace(fields={"text": 1})]).rows())
+
+
+def predictions(found, by=None):
+    return found.suite.predictions(found.scores["m"], by)
 
 
 def test_predictions_are_the_chosen_texts_by_group():
-    found = ChoiceScores(THREE, SCORES, COUNTS).predictions("m", ["kind"])
+    found = predictions(scored(), ["kind"])
     assert list(found) == ["x", "y"]
     assert found["x"] == {"predictions": [{"id": "x_0", "pred": "b"}, {"id": "x_1", "pred": "a"}]}
     options = [Option("is red.", before) for before in ("A rose", "The sky ")], [Option(text, "It is") for text in "ab"]
-    scored = ChoiceScores([Choice(one) for one in options], {"m": [[-2, -1], [-2, -1]]}, {"m": [[2, 2], [1, 1]]})
-    assert [one["pred"] for one in scored.predictions("m")[""]["predictions"]] == ["The sky is red.", " b"]
+    suite = ChoiceSuite([Choice(one) for one in options])
+    found = predictions(suite_scores(suite, {"m": [[-2, -1], [-2, -1]]}, {"m": [[2, 2], [1, 1]]}))
+    assert [one["pred"] for one in found[""]["predictions"]] == ["The sky is red.", " b"]
 
 
 @given(st.lists(st.lists(st.sampled_from([-1.0, -2.0, -3.5]), min_size=2, max_size=5), min_size=1, max_size=8))
@@ -173,7 +186,7 @@ def test_choices_that_are_none(make_nlp, items, message):
 
 def test_a_column_of_groups_that_is_not_there(make_nlp):
     with pytest.raises(InputError, match="Choice 1: there is no column 'domain'. The columns are: 'kind'"):
-        ChoiceScores(THREE, SCORES, COUNTS).accuracies(["domain"])
+        scored().measurements(["domain"])
 
 
 def test_a_choice_with_one_option_says_how_a_single_text_is_scored(make_nlp):

@@ -10,13 +10,14 @@ import torch
 from spacy_pll import Pair, compare, make_pipeline
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.crows_pairs import MEASURES, VALUES, CrowsPairs, read_crows_pairs
-from spacy_pll.evaluation.suites import PieceScore, score_suite
+from spacy_pll.evaluation.suites import score_suite
 from spacy_pll.files import OutputError
 from spacy_pll.language_model import BUILTIN
 
 from ..analysis.test_comparison import VERSIONS
 from ..cli.conftest import run
 from ..reference import load_model
+from .given_scores import of_pieces
 
 SHARED, MEAN = MEASURES
 COLUMNS = ("", "sent_more", "sent_less", "stereo_antistereo", "bias_type", "annotations")
@@ -71,7 +72,7 @@ def test_both_scores_of_200_pairs(make_nlp, model_folder, tmp_path, rows, archit
         assert [original[name] for name in VALUES[:2]] == pytest.approx(want[:2], abs=1e-4)
         assert [unmasked[name] for name in VALUES[2:4]] == pytest.approx(want[2:], abs=1e-4)
         assert [original[name] for name in ("pair", *COLUMNS[1:])] == [row[0] + 1, *row[1:]]
-    measured = {(one.scorer, one.measure, one.group): one for one in found.measures()}
+    measured = {(one.scorer, one.measure, one.label): one for one in found.measurements()}
     groups = ["overall", "stereo", "antistereo", "age", "race-color", "gender", "stereo x age", "antistereo x gender"]
     for group in groups:
         members = [i for i, row in enumerate(rows) if group == "overall" or {*group.split(" x ")} <= {*row[3:5]}]
@@ -96,19 +97,19 @@ def test_the_built_in_model():
 
 
 def scores_of(*sentences):
-    return [[PieceScore(score, id) for id, score in enumerate(one)] for one in sentences]
+    return [[(score, id) for id, score in enumerate(one)] for one in sentences]
 
 
 def test_a_tie_is_a_half_and_nothing_is_rounded(tmp_path):
     pairs = [[i, "a b", "a c", "stereo", "age", ""] for i in range(3)]
     suite = read_crows_pairs(write(tmp_path / "a.csv", pairs))
     given = scores_of([-1.0, -2.0], [-1.0, -2.0], [-1.0, -2.0], [-1.0, -2.0004], [-2.0, -2.0], [-1.0, -2.0])
-    found = {(one.measure, one.group): one.value for one in suite.measures(given, False)}
+    found = {(one.measure, one.label): one.value for one in suite.measurements({"m": of_pieces(given)})}
     assert found == {
         (measure, group): pytest.approx(50) for measure in MEASURES for group in ("overall", "stereo", "age")
     }
-    nothing_shared = [[PieceScore(-1.0, 1)], [PieceScore(-2.0, 2)]]
-    row = next(suite.rows([*nothing_shared, *given[2:]]))
+    nothing_shared = [[(-1.0, 1)], [(-2.0, 2)]]
+    row = next(suite.rows({"m": of_pieces([*nothing_shared, *given[2:]])}))
     assert [row[name] for name in VALUES] == [0, 0, -1, -2, 1, 1]
 
 
@@ -154,4 +155,4 @@ def test_a_column_that_has_the_name_of_a_score(tmp_path, make_nlp):
     (tmp_path / "a.csv").write_text("sent_more,sent_less,stereo_antistereo,bias_type,mean_less\na,b,stereo,age,1\n")
     suite = read_crows_pairs(str(tmp_path / "a.csv"))
     with pytest.raises(InputError, match="line 2 already has a column 'mean_less'"):
-        list(suite.rows(scores_of([-1.0], [-1.0])))
+        list(suite.rows({"m": of_pieces(scores_of([-1.0], [-1.0]))}))

@@ -3,8 +3,8 @@ import random
 
 import numpy as np
 
-from spacy_pll.evaluation.accuracies import accuracies
 from spacy_pll.evaluation.items import Pair, levels, sample_items
+from spacy_pll.evaluation.measurements import accuracies
 from spacy_pll.evaluation.pair_readers import read_pairs
 
 
@@ -30,8 +30,8 @@ def test_conditions_are_crossed_unless_one_lies_in_the_other():
 def test_the_smallest_groups_are_so_whatever_column_comes_last():
     pairs = [Pair(f"{i}", "", {"UID": uid, "field": uid[0]}) for uid in ("x1", "x2", "y1") for i in range(int(uid[1]))]
     assert len(sample_items(pairs, 1, ["UID", "field"])) == len(sample_items(pairs, 1, ["field", "UID"])) == 3
-    _, macro, *_ = accuracies(pairs, np.array([0, 1, 1, 1.0]), ["UID", "field"])
-    assert (macro.name, macro.accuracy) == ("UID", 2 / 3)
+    _, macro, *_ = accuracies(pairs, {"m": np.array([0, 1, 1, 1.0])}, ["UID", "field"])
+    assert (macro.name, macro.value) == ("UID", 2 / 3)
 
 
 VALUES = [
@@ -54,7 +54,7 @@ def test_groups_have_the_same_values_not_the_same_text():
     assert {str(group.values) for group in groups} == {str(values) for values in VALUES}
     crossed = ["'a x b' x 'c'", "'a' x 'b x c'", "None x 'c'", "'None' x 'c'"]
     assert {group.name for group in groups} == {*crossed, "1 x c", "True x c", "[1] x c", "d x c", "d x e"}
-    found = [one for one in accuracies(pairs, np.ones(18), ["p", "q"]) if len(one.group) == 2]
+    found = [one for one in accuracies(pairs, {"m": np.ones(18)}, ["p", "q"]) if len(one.group) == 2]
     assert [(one.level, one.name, tuple(one.group.values())) for one in found] == [
         ("p x q", group.name, group.values) for group in groups
     ]

@@ -8,8 +8,10 @@ from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.intervals import paired_difference
 from spacy_pll.evaluation.items import Pair
-from spacy_pll.evaluation.minimal_pairs import PairScores, choice_of, minimal_pairs
+from spacy_pll.evaluation.minimal_pairs import PairSuite, minimal_pairs
 from spacy_pll.evaluation.pair_readers import read_pairs
+
+from .given_scores import suite_scores
 
 PIECES = [[1, 1], [2, 2], [4, 2]]
 SCORES = {
@@ -18,8 +20,12 @@ SCORES = {
 }
 
 
-def scored(pairs, scores=SCORES, pieces=PIECES, **settings):
-    return PairScores([choice_of(pair) for pair in pairs], scores, dict.fromkeys(scores, pieces), **settings)
+def scored(pairs, scores=SCORES, pieces=PIECES, **more):
+    return suite_scores(PairSuite(pairs), scores, dict.fromkeys(scores, pieces), **more)
+
+
+def outcomes(found):
+    return {scorer: found.suite.outcomes(one).tolist() for scorer, one in found.scores.items()}
 
 
 PAIRS = [Pair("a", "b", {"id": 0}), Pair("b", "c", {"id": 1}), Pair("d", "e", {"id": 2})]
@@ -27,14 +33,14 @@ PAIRS = [Pair("a", "b", {"id": 0}), Pair("b", "c", {"id": 1}), Pair("d", "e", {"
 
 def test_outcomes_and_differences_of_two_scorers():
     found = scored(PAIRS)
-    assert {name: won.tolist() for name, won in found.outcomes.items()} == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
-    assert scored(PAIRS, per_piece=True).outcomes["m"].tolist() == [1, 0.5, 1]
-    first, overall = found.accuracies([])
-    assert overall[:4] == ("n", "overall", "", 3) and first[:4] == ("m", "overall", "", 3)
-    assert set(first[8:14]) == {None}
+    assert outcomes(found) == {"m": [1, 0.5, 0], "n": [0, 1, 1]}
+    assert outcomes(scored(PAIRS, per_piece=True))["m"] == [1, 0.5, 1]
+    first, overall = found.measurements([])
+    assert overall[:3] == ("n", "accuracy", 3) and first[:3] == ("m", "accuracy", 3)
+    assert first.ties == 1 and set(first[-6:]) == {None}
     assert overall.difference == pytest.approx(0.5 / 3) and (overall.better, overall.worse, overall.p) == (2, 1, 1.0)
-    assert overall[8:11] == paired_difference(np.array([-1.0, 0.5, 1.0]))
-    assert {one.name: one.better for one in found.accuracies(["id"])[5:]} == {"0": 0, "1": 1, "2": 1}
+    assert overall[-6:-3] == paired_difference(np.array([-1.0, 0.5, 1.0]))
+    assert {one.name: one.better for one in found.measurements(["id"])[5:]} == {"0": 0, "1": 1, "2": 1}
 
 
 def test_a_row_for_each_pair():
@@ -44,9 +50,9 @@ def test_a_row_for_each_pair():
     assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_bad_pieces"].tolist() == [1, 2, 2]
     assert frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
     with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
-        list(scored([Pair("a", "b", {"m_good": 1})]).rows())
+        list(scored([Pair("a", "b", {"m_good": 1})], {"m": [[-1.0, -3.0]]}, [[1, 1]]).rows())
     # A number that the pairs have themselves is kept.
-    (first, *_) = scored([Pair("a", "b", {"pair": "x7"})], columns={"m": "pll_m"}).rows()
+    (first,) = scored([Pair("a", "b", {"pair": "x7"})], {"m": [[-1.0, -3.0]]}, [[1, 1]], columns={"m": "pll_m"}).rows()
     assert first["pair"] == "x7" and first["pll_m_difference"] == 2 and "m_good" not in first
 
 
@@ -62,7 +68,7 @@ def test_columns_that_are_called_as_the_levels_are():
     for column in ("macro", "overall"):
         found = scored([Pair("a", "b", {column: name}) for name in "xyx"])
         assert [label.get_text() for label in found.plot([column]).axes[0].get_yticklabels()] == ["x", "y"]
-        assert [one.name for one in found.accuracies([column]) if one.group] == ["x", "y"] * 2
+        assert [one.name for one in found.measurements([column]) if one.group] == ["x", "y"] * 2
 
 
 def test_a_group_without_a_name_is_not_all():
@@ -95,7 +101,7 @@ def test_white_space_before_one_sentence_alone_is_warned_of(make_nlp):
     pairs = [("The cats.", "The traveler."), (" The cats.", " The traveler."), ("The cats.", "\tThe traveler.")]
     minimal_pairs(nlp, pairs[:2])
     with pytest.warns(UserWarning, match="^Pair 3: white space stands before one option, .* in 1 of 3 pairs"):
-        plain, both, odd = minimal_pairs(nlp, pairs).scores["original"]
+        plain, both, odd = minimal_pairs(nlp, pairs).scores["original"].sums.reshape(-1, 2)
     assert plain[0] == odd[0] != both[0] and plain[1] != odd[1]
 
 
@@ -123,7 +129,7 @@ def test_judgments_before_sentences_are_no_part_of_them(make_nlp, mark):
         minimal_pairs(nlp, pairs)
     marked = [(good, mark.lstrip() + bad) for good, bad in [("A cat.", "A cats."), ("He is.", "He are.")]]
     with pytest.warns(UserWarning, match="Pair 1: a mark .* so in all pairs. If it is a judgment, remove it."):
-        assert len(minimal_pairs(nlp, marked).pairs) == 2
+        assert len(minimal_pairs(nlp, marked).suite.items) == 2
 
 
 def test_pairs_of_texts_are_scored(make_nlp):
@@ -131,14 +137,13 @@ def test_pairs_of_texts_are_scored(make_nlp):
     found = minimal_pairs(nlp, [("The traveler.", "The souvenir."), ("The traveler.", "The cats sleep.")])
     docs = {text: nlp(text) for text in ("The traveler.", "The souvenir.", "The cats sleep.")}
     assert list(found.scores) == ["word_l2r", "original"]
-    good, bad = zip(*found.scores["word_l2r"])
+    good, bad = found.scores["word_l2r"].sums.reshape(-1, 2).T
     assert good == pytest.approx([docs["The traveler."]._.pll] * 2, abs=1e-4)
     assert bad == pytest.approx([docs[text]._.pll for text in ("The souvenir.", "The cats sleep.")], abs=1e-4)
-    assert [bad for _, bad in found.pieces["word_l2r"]] == [
-        docs[text]._.pll_pieces for text in ("The souvenir.", "The cats sleep.")
-    ]
+    pieces = [docs[text]._.pll_pieces for text in ("The souvenir.", "The cats sleep.")]
+    assert found.scores["word_l2r"].pieces[1::2].tolist() == pieces
     other = make_nlp("bert", metrics=["original"])
-    both = minimal_pairs({"one": nlp, "two": other}, found.pairs)
+    both = minimal_pairs({"one": nlp, "two": other}, found.suite.items)
     assert list(both.scores) == ["one word_l2r", "one original", "two"]
     assert {"pll_word_l2r_good", "pll_original_correct"} <= set(found.to_dataframe())
     assert {"one word_l2r_good", "two_correct"} <= set(both.to_dataframe())
@@ -166,7 +171,7 @@ def test_pairs_of_equal_sentences(make_nlp, tmp_path):
     nlp = make_nlp("bert")
     pairs = [("The traveler.", "The souvenir."), ("It.", "It. "), ("It.", "It.")]
     with pytest.warns(UserWarning, match="Pair 2: both sentences are equal, 'It.', as in 2 of 3 pairs"):
-        assert minimal_pairs(nlp, pairs).accuracies()[0].ties == 2
+        assert minimal_pairs(nlp, pairs).measurements()[0].ties == 2
     before = get_scorer(nlp).predictor.counts.passes
     with pytest.raises(InputError, match="Pair 1: both sentences are equal, 'It.', as in all pairs. Is one column giv"):
         minimal_pairs(nlp, pairs[1:])
@@ -180,4 +185,4 @@ def test_pairs_of_equal_sentences(make_nlp, tmp_path):
 
 def test_columns_are_a_list():
     with pytest.raises(ValueError, match=r"`by` must be a list of columns, such as \['kind'\]. It is 'kind'."):
-        scored(PAIRS).accuracies("kind")
+        scored(PAIRS).measurements("kind")

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.errors import InputError
-from spacy_pll.evaluation.choices import ChoiceScores, choices
+from spacy_pll.evaluation.choices import ChoiceSuite, choices
 from spacy_pll.evaluation.intervals import spearman
 from spacy_pll.evaluation.items import Choice, Option
 
 from .. import reference
+from .given_scores import suite_scores
 
 TEXTS = [
     ("The souvenir", "A carnivore"),
@@ -74,14 +75,14 @@ def test_the_share_of_the_first_option_is_compared_with_that_of_people(make_nlp)
     for texts in TEXTS:
         one, two = (sum(reference.score(nlp.make_doc(text), *parts, "original", "spacy")[0]) for text in texts)
         shares.append(1 / (1 + math.exp(two - one)))
-    assert found.probabilities("original")[:, 0] == pytest.approx(shares, abs=1e-5)
-    first, *_ = found.correlations()
-    assert (first.scorer, first.level, first.choices) == ("original", "overall", 4)
-    assert first.rho == pytest.approx(plainly(shares, [0.9, 0.2, 0.5, 0.4]))
-    by_kind = [one for one in found.correlations(["kind"]) if one.level == "kind" and one.scorer == "word_l2r"]
-    assert [(one.name, one.choices, round(abs(one.rho), 9)) for one in by_kind] == [("x", 2, 1), ("y", 2, 1)]
+    assert found.suite.probabilities(found.scores["original"])[:, 0] == pytest.approx(shares, abs=1e-5)
+    first, *_ = found.measurements()
+    assert (first.scorer, first.level, first.n) == ("original", "overall", 4)
+    assert first.value == pytest.approx(plainly(shares, [0.9, 0.2, 0.5, 0.4]))
+    by_kind = [one for one in found.measurements(["kind"]) if one.level == "kind" and one.scorer == "word_l2r"]
+    assert [(one.name, one.n, round(abs(one.value), 9)) for one in by_kind] == [("x", 2, 1), ("y", 2, 1)]
     assert [one.group for one in by_kind] == [{"kind": "x"}, {"kind": "y"}]
-    predicted = found.predictions("original", ["kind"])["y"]["predictions"][0]
+    predicted = found.suite.predictions(found.scores["original"], ["kind"])["y"]["predictions"][0]
     assert predicted["prob"] == pytest.approx(shares[2], abs=1e-5)
     assert predicted["id"] == "y_0" and predicted["pred"] in TEXTS[2]
     rows = list(found.rows())
@@ -91,10 +92,11 @@ def test_the_share_of_the_first_option_is_compared_with_that_of_people(make_nlp)
 
 def test_what_has_no_accuracy_or_no_correlation(make_nlp):
     scores = {"m": [[1, 2]]}
-    with pytest.raises(ValueError, match="no right option, so there is no accuracy. Use `correlations`"):
-        ChoiceScores(GRADED[:1], scores, scores).accuracies()
-    with pytest.raises(ValueError, match="no preferences of people. Use `accuracies`"):
-        ChoiceScores([Choice(GRADED[0].options)], scores, scores).correlations()
+    graded = suite_scores(ChoiceSuite(GRADED[:1]), scores, scores)
+    with pytest.raises(ValueError, match="no right option, so there is no accuracy"):
+        graded.suite.outcomes(graded.scores["m"])
+    with pytest.raises(ValueError, match="Pictures are of accuracies, and this test set has none"):
+        graded.plot()
     with pytest.raises(InputError, match="Score them one after the other"):
         choices(make_nlp("bert"), [GRADED[0], Choice(GRADED[1].options)])
     for wrong in (
@@ -103,5 +105,5 @@ def test_what_has_no_accuracy_or_no_correlation(make_nlp):
     ):
         with pytest.raises(InputError, match="Choice 1: the preference for the first of two options must be a finite"):
             choices(make_nlp("bert"), [wrong])
-    (same,) = ChoiceScores(GRADED[:1], scores, scores).correlations([])
-    assert same.rho is None
+    (same,) = graded.measurements([])
+    assert same.value is None

@@ -4,7 +4,7 @@ import pytest
 
 from spacy_pll.analysis.slots import Filler
 from spacy_pll.evaluation.intervals import proportion
-from spacy_pll.evaluation.slots import read_slots, slot_measures
+from spacy_pll.evaluation.slots import read_slots, slot_measurements
 
 from ..conftest import write_jsonl
 
@@ -73,7 +73,7 @@ def test_measures(tmp_path):
         return [Filler(text, -1.0, 1, None, None, rank, text == "a") for text, rank in zip("abc", ranks)]
 
     found = [ranked(1, 2, 3), ranked(3, 1, 2), ranked(1, 1, 3), ranked(None, 1, 2)]
-    measures = {(one.measure, one.group): one for one in slot_measures(slots, found, [2], ["kind"])}
+    measures = {(one.measure, one.label): one for one in slot_measurements(slots, found, [2], ["kind"])}
     assert measures["accuracy", "overall"][2:6] == (4, *proportion([1, 0, 0.5, 0]))
     assert measures["accuracy", "x"].value == 0.5 and measures["accuracy", "y"].value == 0.25
     assert measures["mean reciprocal rank", "overall"].value == pytest.approx((1 + 1 / 3 + 1 + 0) / 4)
@@ -81,6 +81,9 @@ def test_measures(tmp_path):
     assert json.dumps([*measures["hits at 2", "y"]])
     # Groups of two columns may have the same names, and a mean is none of a group.
     slots = [one._replace(fields={"a": a, "b": b}) for one, a, b in zip(slots, "yyyn", "nyyy")]
-    groups = [one.group for one in slot_measures(slots, found, [], ["a", "b"]) if one.measure == "accuracy"]
-    columns = ["a: n", "a: y", "b: n", "b: y", "a x b: n x y", "a x b: y x n", "a x b: y x y"]
-    assert groups == ["overall", "mean over a x b", *columns]
+    groups = [
+        (one.level, one.label) for one in slot_measurements(slots, found, [], ["a", "b"]) if one.measure == "accuracy"
+    ]
+    names = {"a": "ny", "b": "ny", "a x b": ("n x y", "y x n", "y x y")}
+    assert groups[:2] == [("overall", "overall"), ("macro", "mean over a x b")]
+    assert groups[2:] == [(level, name) for level, of_level in names.items() for name in of_level]

@@ -6,7 +6,9 @@ import spacy
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.stereoset import LABELS
 from spacy_pll.evaluation.suite_readers import read_suite
-from spacy_pll.evaluation.suites import PartScore, score_suite
+from spacy_pll.evaluation.suites import score_suite
+
+from .given_scores import of_parts
 
 
 def item(bias_type, target, texts, context="x"):
@@ -46,8 +48,8 @@ def by_hand(scores, items):
 )
 def test_the_three_scores(path, scores):
     suite = read_suite(path, "stereoset")
-    given = [[PartScore(float(value), 1)] for one in scores for value in one]
-    found = {(one.measure, one.group): one for one in suite.measures(given, False)}
+    given = of_parts([[(value, 1)] for one in scores for value in one])
+    found = {(one.measure, one.label): one for one in suite.measurements({"m": given})}
     for group, members, targets in (
         ("overall", [0, 1, 2, 3], "aabc"),
         ("intrasentence", [0, 1, 2], "aab"),
@@ -62,16 +64,17 @@ def test_the_three_scores(path, scores):
 
 def test_means_per_wordpiece(path):
     suite = read_suite(path, "stereoset")
-    given = [[part] for part in (PartScore(-4.0, 4), PartScore(-3.0, 1), PartScore(-8.0, 2))] * 4
-    assert {one.measure: one.value for one in suite.measures(given, False)[:2]} == {"lms": 100, "ss": 0}
-    assert {one.measure: one.value for one in suite.measures(given, True)[:2]} == {"lms": 100, "ss": 100}
+    for per_piece, right in ((False, (100, 0)), (True, (100, 100))):
+        given = of_parts([[(-4.0, 4)], [(-3.0, 1)], [(-8.0, 2)]] * 4, per_piece=per_piece)
+        lms, ss, *_ = suite.measurements({"m": given})
+        assert (lms.measure, ss.measure, lms.value, ss.value) == ("lms", "ss", *right)
 
 
 def test_sentences_are_scored_after_their_contexts(path):
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": ["original"]})
     found = score_suite(nlp, read_suite(path, "stereoset"))
-    scores = [one.score for (one,) in found.scores["original"]]
+    scores = found.scores["original"].sums
     assert scores[0] == pytest.approx(nlp("The man ran.")._.pll, abs=1e-4)
     assert scores[9] == pytest.approx(nlp("I saw them. He is old.")[4:]._.pll, abs=1e-4)
     rows = list(found.rows())

@@ -4,10 +4,9 @@ from spacy.util import registry
 
 from spacy_pll import Choice, Option, Pair, choices, minimal_pairs
 from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.choices import ChoiceScores
-from spacy_pll.evaluation.minimal_pairs import PairScores
+from spacy_pll.evaluation.measurements import Measurement
 from spacy_pll.evaluation.suite_readers import pll_readers, read_suite
-from spacy_pll.evaluation.suites import Measure, Suite, score_suite
+from spacy_pll.evaluation.suites import Suite, SuiteScores, score_suite
 from spacy_pll.stream.contexts import TextInContext
 
 
@@ -21,15 +20,15 @@ class Lengths(Suite):
             ]
         self.sign = sign
 
-    def measures(self, scores, per_piece):
+    def measurements(self, scores):
         return [
-            Measure("pieces", "overall", len(scores), self.sign * sum(part.pieces for one in scores for part in one))
+            Measurement(name, "pieces", len(self.texts), self.sign * one.pieces.sum()) for name, one in scores.items()
         ]
 
     def rows(self, scores):
-        for one in scores:
-            for part in one:
-                yield part._asdict()
+        for one in scores.values():
+            for score in one.sums.tolist():
+                yield {"score": score}
 
 
 def test_a_reader_of_another_package(tmp_path, monkeypatch):
@@ -39,13 +38,17 @@ def test_a_reader_of_another_package(tmp_path, monkeypatch):
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": ["original", "word_l2r"]})
     found = score_suite(nlp, read_suite(str(tmp_path / "a.txt"), "lengths", sign=-1))
-    assert [(one.scorer, one.value < 0) for one in found.measures()] == [("original", True), ("word_l2r", True)]
+    assert [(one.scorer, one.value < 0) for one in found.measurements()] == [("original", True), ("word_l2r", True)]
     doc = nlp("The cats sleep.")
     for metric in ("original", "word_l2r"):
-        scores = [part.score for part in found.scores[metric][0]]
+        scores = found.scores[metric].sums[:2]
         attribute = f"pll_{metric}"
         assert scores == pytest.approx([doc[0]._.get(attribute), doc[1:]._.get(attribute)], abs=1e-4)
     assert len(list(found.rows())) == 2 * 4
+    with pytest.raises(PLLError, match="groups of its own. Leave out `by`"):
+        found.measurements(["kind"])
+    with pytest.raises(PLLError, match="Pictures are of accuracies"):
+        found.plot()
     with pytest.raises(PLLError, match="There is no `reader` 'nonesuch'. These are there: acceptability, .*lengths"):
         read_suite("x", "nonesuch")
     with pytest.raises(PLLError, match="'stereoset' does not take what is given.*sentence"):
@@ -74,9 +77,9 @@ def test_a_reader_of_another_package_may_give_pairs_or_choices(make_nlp, monkeyp
     monkeypatch.setattr(pll_readers, "get_all", lambda: given)
     nlp = make_nlp("bert")
     found, expected = score_suite(nlp, read_suite("x", "mine")), minimal_pairs(nlp, pairs)
-    assert isinstance(found, PairScores) and list(found.rows()) == list(expected.rows())
+    assert isinstance(found, SuiteScores) and list(found.rows()) == list(expected.rows())
     found, expected = score_suite(nlp, read_suite("x", "theirs")), choices(nlp, items)
-    assert isinstance(found, ChoiceScores) and found.accuracies() == expected.accuracies()
+    assert isinstance(found, SuiteScores) and found.measurements() == expected.measurements()
     with pytest.raises(InputError, match="There is no text in 'x'"):
         read_suite("x", "empty")
 

@@ -15,7 +15,7 @@ class Parts(Suite):
     def __init__(self, *texts):
         self.texts = texts
 
-    def measures(self, scores, per_piece):
+    def measurements(self, scores):
         return []
 
     def rows(self, scores):
@@ -45,15 +45,16 @@ def test_each_wordpiece_is_in_one_part(several, which, context, text, data):
     nlp = several[which]
     found = score_suite(nlp, Parts(TextInContext(text, context, parts=parts), TextInContext(text, context)))
     for scores in found.scores.values():
-        of_parts, [whole] = scores
-        assert sum(one.pieces for one in of_parts) == whole.pieces
-        assert sum(one.score for one in of_parts) == pytest.approx(whole.score, abs=1e-6)
+        of_parts, whole = scores.of_text
+        assert scores.pieces[of_parts].sum() == scores.pieces[whole]
+        assert scores.sums[of_parts].sum() == pytest.approx(scores.sums[whole], abs=1e-6)
     if not context and text.strip() == text:
         doc = nlp(text)
-        for part, (start, end) in zip(found.scores["word_l2r"][0], parts):
+        scores = found.scores["word_l2r"]
+        for score, pieces, (start, end) in zip(scores.sums, scores.pieces, parts):
             record = doc._.pll_data
             own = [s for s, at in zip(record["scores"]["word_l2r"], record["start"]) if start <= at < end]
-            assert (part.pieces, part.score) == (len(own), pytest.approx(sum(own), abs=1e-4))
+            assert (pieces, score) == (len(own), pytest.approx(sum(own), abs=1e-4))
 
 
 def test_a_text_without_a_wordpiece_is_an_error(several):

@@ -7,8 +7,10 @@ import spacy
 from spacy_pll.component import get_scorer
 from spacy_pll.errors import InputError
 from spacy_pll.evaluation.suite_readers import read_suite
-from spacy_pll.evaluation.suites import PartScore, score_suite
+from spacy_pll.evaluation.suites import score_suite
 from spacy_pll.evaluation.syntaxgym import parse_formula
+
+from .given_scores import of_parts
 
 VALUES = {("a", 1): 1.0, ("a", 2): 5.0, ("b", 1): 2.0, ("b", 2): 4.0}
 
@@ -118,21 +120,21 @@ def test_surprisals_of_regions(tmp_path):
     for match, mismatch, region in ((doc, other, 2), (third, fourth, 6)):
         held[0].append(-match[region]._.pll < -mismatch[region]._.pll)
         held[1].append(-match._.pll < -mismatch._.pll)
-    measures = {one.measure: one for one in found.measures()}
+    measures = {one.measure: one for one in found.measurements()}
     formulas = [one["formula"] for one in SUITE["predictions"]]
     assert [measures[formula].value for formula in formulas] == [sum(held[0]) / 2, sum(held[1]) / 2]
     both = [all(pair) for pair in zip(*held.values())]
-    assert measures["all formulas"].value == sum(both) / 2 and measures["all formulas"].group == "number"
+    assert measures["all formulas"].value == sum(both) / 2 and measures["all formulas"].group == {"suite": "number"}
 
 
 def test_a_folder_of_suites_and_outcomes(tmp_path):
     write(tmp_path / "a.json", SUITE)
     write(tmp_path / "b.json", {**SUITE, "meta": {"name": "other"}, "items": SUITE["items"][:1]})
     suite = read_suite(str(tmp_path), "syntaxgym")
-    one, two = [PartScore(-1.0, 1)] * 3, [PartScore(-2.0, 1)] * 3
-    worse = [PartScore(-1.0, 1), PartScore(-1.0, 1), PartScore(-9.0, 1), PartScore(-1.0, 1)]
-    found = suite.measures([one, two, worse, [PartScore(-1.0, 1)] * 4, two, one], False)
-    assert [(m.group, m.n, m.value) for m in found] == [
+    one, two, three = [(-1.0, 1)] * 3, [(-2.0, 1)] * 3, [(-1.0, 1)] * 4
+    worse = [(-1.0, 1), (-1.0, 1), (-9.0, 1), (-1.0, 1)]
+    found = list(suite.measurements({"m": of_parts([one, two, worse, three, two, one])}))
+    assert [(m.name, m.n, m.value) for m in found] == [
         ("number", 2, 0.5),
         ("number", 2, 0.5),
         ("number", 2, 0.5),
@@ -154,7 +156,7 @@ def test_means_are_refused_before_anything_is_scored(tmp_path):
 def test_a_formula_that_is_there_twice_counts_once(tmp_path):
     again = {**SUITE, "predictions": [*SUITE["predictions"], SUITE["predictions"][0]]}
     suite = read_suite(write(tmp_path / "a.json", again), "syntaxgym")
-    found = suite.measures([[PartScore(-1.0, 1)] * 4] * 4, False)
+    found = list(suite.measurements({"m": of_parts([[(-1.0, 1)] * 4] * 4)}))
     assert [one.n for one in found] == [2, 2, 2] and len({one.measure for one in found}) == 3
 
 

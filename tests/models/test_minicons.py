@@ -85,5 +85,4 @@ def test_a_column_of_contexts_gives_conditional_scores(model_folder, tmp_path, a
     nlp = make_pipeline(str(folder), words="tokenizer")
     options = (Option(text, before, after=after and f" {after}") for before, text, after in CONDITIONS)
     items = [Choice([option, option._replace(text="x")]) for option in options]
-    found = choices(nlp, items).scores["word_l2r"]
-    assert [first for first, _ in found] == pytest.approx(expected, abs=1e-4)
+    assert choices(nlp, items).scores["word_l2r"].sums[::2] == pytest.approx(expected, abs=1e-4)

@@ -38,8 +38,8 @@ class Accuracies(transformers.TrainerCallback):
         copy = type(model)(model.config)
         copy.load_state_dict(model.state_dict())
         torch.set_rng_state(self.random[-1])
-        (one,) = minimal_pairs(make_pipeline((copy.eval(), processing_class)), PAIRS).accuracies()
-        self.expected.append(one.accuracy)
+        (one,) = minimal_pairs(make_pipeline((copy.eval(), processing_class)), PAIRS).measurements()
+        self.expected.append(one.value)
 
 
 def by_trainer(model, tokenizer, rows, callbacks, folder):

@@ -13,8 +13,9 @@ import pytest
 
 from spacy_pll import Pair, PipelineSettings, agree, make_pipeline, score
 from spacy_pll.evaluation.crows_pairs import CrowsPairs
-from spacy_pll.evaluation.suites import PieceScore, SuiteScores
 from spacy_pll.pipelines import SETTINGS
+
+from ..evaluation.given_scores import of_pieces
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
@@ -188,9 +189,9 @@ def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
     crows_pairs = script("scripts", "evaluate_crows_pairs")
     groups = [(direction, kind) for direction in ("stereo", "antistereo") for kind in ("age", "gender")]
     columns = [dict(zip(("stereo_antistereo", "bias_type"), group)) for group in groups]
-    suite, more, less = CrowsPairs([Pair("a", "b", one) for one in columns]), *(PieceScore(x, 0) for x in (-1.0, -2.0))
-    scores = [[more], [less]] * 3 + [[more], [more]]
-    rows = crows_pairs.table_of(SuiteScores(suite, dict.fromkeys(crows_pairs.METRICS, scores)).measures())
+    suite, more, less = CrowsPairs([Pair("a", "b", one) for one in columns]), (-1.0, 0), (-2.0, 0)
+    scores = dict.fromkeys(crows_pairs.METRICS, of_pieces([[more], [less]] * 3 + [[more], [more]]))
+    rows = crows_pairs.table_of(list(suite.measurements(scores)))
     assert [(row["pairs"], row["n"]) for row in rows] == [
         ("all", "4"),
         ("antistereo", "2"),

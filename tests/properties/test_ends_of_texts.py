@@ -76,15 +76,19 @@ def sampled(nlp, texts):
 
 
 def in_pairs(nlp, texts):
-    found = spacy_pll.minimal_pairs(nlp, [(text, text.replace("the", "a")) for text in texts])
-    return list(zip(*found.scores.values(), *found.pieces.values()))
+    return sums_and_pieces(spacy_pll.minimal_pairs(nlp, [(text, text.replace("the", "a")) for text in texts]))
 
 
 def in_choices(nlp, texts):
     """The text stands after a context, or behind another text."""
     items = [Choice([Option(text, "It is so."), Option("It is so.", after=text)]) for text in texts]
-    found = spacy_pll.choices(nlp, items)
-    return list(zip(*found.scores.values(), *found.pieces.values()))
+    return sums_and_pieces(spacy_pll.choices(nlp, items))
+
+
+def sums_and_pieces(found):
+    """Of a suite, by item, each of which has two texts or parts."""
+    numbers = [column.reshape(-1, 2) for one in found.scores.values() for column in (one.sums, one.pieces)]
+    return np.concatenate(numbers, axis=1).tolist()
 
 
 class Halves(Suite):
@@ -93,7 +97,7 @@ class Halves(Suite):
     def __init__(self, texts):
         self.texts = [TextInContext(text, "It is so.", parts=[(0, 4), (4, len(text))]) for text in texts]
 
-    def measures(self, scores, per_piece):
+    def measurements(self, scores):
         return []
 
     def rows(self, scores):
@@ -182,7 +186,7 @@ WAYS = {
     "before the end": lambda nlp, texts: numbers_of(score_placed(nlp, [("It is so.", "", f" {one}") for one in texts])),
     "minimal_pairs": in_pairs,
     "choices": in_choices,
-    "suite": lambda nlp, texts: list(zip(*spacy_pll.score_suite(nlp, Halves(texts)).scores.values())),
+    "suite": lambda nlp, texts: sums_and_pieces(spacy_pll.score_suite(nlp, Halves(texts))),
     "rescore": rescored,
     "perplexity": perplexities,
     "window_perplexities": of_windows,

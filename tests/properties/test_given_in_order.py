@@ -139,11 +139,13 @@ CASES = {
     "Choice options": (
         OPTIONS[0], lambda u, given: spacy_pll.choices(u["nlp"], [Choice(given), Choice(OPTIONS[1])]).rows(),
     ),
-    "ChoiceScores.accuracies by": (COLUMNS, lambda u, given: u["pairs"].accuracies(given)),
-    "ChoiceScores.correlations by": (COLUMNS, lambda u, given: u["liked"].correlations(given)),
-    "ChoiceScores.predictions by": (COLUMNS, lambda u, given: u["pairs"].predictions("a", given)),
-    "ChoiceScores.plot by": (COLUMNS, lambda u, given: drawn(u["pairs"].plot(given))),
-    "ChoiceScores.plot_curves by": (COLUMNS, lambda u, given: drawn(u["pairs"].plot_curves(given))),
+    "SuiteScores.measurements by": (COLUMNS, lambda u, given: u["pairs"].measurements(given)),
+    "SuiteScores.measurements by, of preferences": (COLUMNS, lambda u, given: u["liked"].measurements(given)),
+    "ChoiceSuite.predictions by": (
+        COLUMNS, lambda u, given: u["pairs"].suite.predictions(u["pairs"].scores["a"], given),
+    ),
+    "SuiteScores.plot by": (COLUMNS, lambda u, given: drawn(u["pairs"].plot(given))),
+    "SuiteScores.plot_curves by": (COLUMNS, lambda u, given: drawn(u["pairs"].plot_curves(given))),
     "levels items": (CHOICES, lambda u, given: spacy_pll.levels(given, ["kind"])),
     "levels by": (COLUMNS, lambda u, given: spacy_pll.levels(CHOICES, given)),
     "compare_pairs pairs": (
@@ -246,7 +248,7 @@ def test_what_is_given_is_read_in_its_order_and_once(used, name, data):
 
 
 # What the package makes; what spaCy calls; what is a class of other packages.
-MADE = {"Agreement", "ChoiceScores", "PairScores", "Scores", "VariantScores", "Option"}
+MADE = {"Agreement", "Measurement", "SuiteScores", "Scores", "VariantScores", "Option"}
 OF_SPACY = {"PLLScorer", "Suite"}
 
 
@@ -256,10 +258,10 @@ def test_each_public_function_that_takes_several_things_is_tried():
         for name in module.__all__:
             one = getattr(module, name)
             is_class = inspect.isclass(one)
-            if name in OF_SPACY or name == "PairScores" or not callable(one):
+            if name in OF_SPACY or not callable(one):
                 continue
             found = {} if name in MADE else {prefix + name: one}
-            if is_class and name in ("ChoiceScores", "Unigrams"):
+            if is_class and name in ("SuiteScores", "Unigrams"):
                 methods = inspect.getmembers(one, lambda of: inspect.isfunction(of) or inspect.ismethod(of))
                 found |= {f"{name}.{own}": of for own, of in methods if not own.startswith("_")}
             for called, function in found.items():

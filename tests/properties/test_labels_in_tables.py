@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from spacy_pll.cli.ppl import windows_table
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.evaluation.acceptability import read_acceptability
-from spacy_pll.evaluation.accuracies import accuracies
 from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.items import levels, sample_items
+from spacy_pll.evaluation.measurements import accuracies
 from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.evaluation.slots import read_slots
 from spacy_pll.evaluation.stereoset import read_stereoset
@@ -43,7 +43,7 @@ def written(folder, rows, ending=".csv"):
 def groups_of_pairs(pad, folder):
     rows = [{"good": GOOD, "bad": BAD, "kind": pad(kind), "part": pad("x")} for kind in GROUPS]
     pairs = read_pairs(written(folder, rows))
-    found = accuracies(pairs, np.linspace(0, 1, len(pairs)), ["kind", "part"])
+    found = accuracies(pairs, {"m": np.linspace(0, 1, len(pairs))}, ["kind", "part"])
     return shown(levels(pairs, ["kind", "part"])), found, len(sample_items(pairs, 1, ["kind"]))
 
 

@@ -87,7 +87,7 @@ def test_every_surface_gives_the_same_score(make_nlp, model_folder, tmp_path):
     """An option, a candidate, a text of a table after its context, and that in the place of pairs of each."""
     nlp, before, text = make_nlp("bert", metrics=["original"]), "The hooligans paid", "souvenirs"
     expected = sum(token._.pll for token in nlp(f"{before} {text}")[3:])
-    option = choices(nlp, [Choice([Option(text, before), Option("it", before)])]).scores["original"][0][0]
+    option = choices(nlp, [Choice([Option(text, before), Option("it", before)])]).scores["original"].sums[0]
     (candidate,) = score_continuations(nlp, before, [text])
     (table := tmp_path / "t.jsonl").write_text(json.dumps({"before": before, "text": text}))
     how = ("--model", model_folder("bert"), "--metrics", "original", "--table", "words", "--no-log-frequency")
@@ -133,11 +133,13 @@ def test_white_space_before_an_option_does_not_depend_on_other_options(make_nlp,
     """Without a context it is read as any text is, whether others have one."""
     nlp = make_nlp("roberta")
     with pytest.warns(UserWarning, match="white space stands before one option"):
-        (alone,) = choices(nlp, [Choice([Option(text), Option("It.")])]).scores["word_l2r"]
-        (pair,) = minimal_pairs(nlp, [(text, "It.")]).scores["word_l2r"]
-    beside, _ = choices(
-        nlp, [Choice([Option(text), Option("It.", "  ")]), Choice([Option("a", "b"), Option("b", "a")])]
-    ).scores["word_l2r"]
+        alone = choices(nlp, [Choice([Option(text), Option("It.")])]).scores["word_l2r"].sums
+        pair = minimal_pairs(nlp, [(text, "It.")]).scores["word_l2r"].sums
+    beside = (
+        choices(nlp, [Choice([Option(text), Option("It.", "  ")]), Choice([Option("a", "b"), Option("b", "a")])])
+        .scores["word_l2r"]
+        .sums[:2]
+    )
     assert alone == pytest.approx(beside, abs=1e-5) and alone == pytest.approx(pair, abs=1e-5)
     assert alone[0] == pytest.approx(score([text], nlp)[0].score, abs=1e-5)
     ((hypothesis,),) = (one["hypotheses"] for one in rescore(nlp, [{"hypotheses": [{"text": text, "score": 0}]}], 1))

@@ -25,7 +25,7 @@ USES = {
 
 
 def numbers(scores):
-    return [float(score) for of_scorer in scores.scores.values() for one in of_scorer for score in one]
+    return [score for of_scorer in scores.scores.values() for score in of_scorer.sums.tolist()]
 
 
 @Language.factory("meets")

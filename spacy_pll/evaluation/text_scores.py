@@ -1,0 +1,78 @@
+"""The scores of a test set: arrays over all its texts, or over parts of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from ..arrays import FloatArray, Groups, IntArray
+from ..stream.contexts import Part, Placed, TextInContext
+from ..stream.known import TextSums
+
+# Of each distinct text in its place, the parts whose scores are wanted, with their numbers among them. None: the whole
+# text. Without any, they are the wordpieces.
+Asked = Mapping[Placed, Mapping[Part | None, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class TextScores:
+    """The scores of all texts of a test set under one metric. The arrays have the shape (parts,): what is scored of the
+    first text, of the second, and so on. A text without parts is one part.
+    """
+
+    sums: FloatArray  # natural log, summed over wordpieces; 0.0 for a part without a wordpiece
+    pieces: IntArray  # scored wordpieces
+    of_text: Groups  # the parts of each text
+    ids: IntArray | None = None  # in the vocabulary, if each part is a wordpiece
+    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+    column: str = ""  # what columns of these scores begin with
+
+    @property
+    def compared(self) -> FloatArray:
+        """The numbers that are compared: the sums, or the means per wordpiece. float, shape (parts,)."""
+        return self.sums / np.maximum(1, self.pieces) if self.per_piece else self.sums
+
+
+def asked_of(texts: Sequence[TextInContext], places: Sequence[Placed], by_piece: bool) -> Asked:
+    """What is to be scored of distinct texts in their places. by_piece (bool): Each wordpiece is a part."""
+    asked = dict[Placed, dict[Part | None, int]]()
+    for text, place in zip(texts, places, strict=True):
+        numbers = asked.setdefault(place, {})
+        for part in [] if by_piece else _parts_of(text):
+            numbers.setdefault(part, len(numbers))
+    return asked
+
+
+def _parts_of(text: TextInContext) -> list[Part | None]:
+    return [(start, end) for start, end in text.parts or ()] or [None]
+
+
+def scores_of_texts(
+    texts: Sequence[TextInContext], places: Sequence[Placed], asked: Asked, found: Sequence[Sequence[TextSums]]
+) -> list[TextScores]:
+    """The scores of all texts, under each metric.
+
+    places (Sequence[Tuple[Union[str, Doc], str, str]]): Of the texts, each in its place.
+    found (Sequence[Sequence[TextSums]]): What was found of each distinct text that is asked for, in that order.
+    """
+    number = {place: n for n, place in enumerate(asked)}
+    text, of_place = np.array([number[place] for place in places]), Groups.of(found)
+    by_piece = not all(asked.values())
+    if by_piece:
+        at, of_text = of_place.take(text), Groups(of_place.lengths[text])
+    else:
+        parts = [[asked[place][part] for part in _parts_of(one)] for one, place in zip(texts, places)]
+        of_text = Groups.of(parts)
+        at = of_place.starts[text][of_text.owner] + np.array(list(chain.from_iterable(parts)))
+    each = [one for of_one in found for one in of_one]
+    sums, pieces = np.array([one.scores for one in each])[at], np.array([one.pieces for one in each])[at]
+    ids = np.array([one.id for one in each])[at] if by_piece else None
+    return [TextScores(of_metric, pieces, of_text, ids) for of_metric in sums.T]
+
+
+def fake_scores(texts: Sequence[TextInContext]) -> TextScores:
+    """Scores of the same form, each of another number, to see what is made of them."""
+    of_text = Groups.of([one.parts or [one] for one in texts])
+    n = len(of_text.owner)
+    return TextScores(-1.0 - of_text.owner, np.ones(n, np.int64), of_text, np.zeros(n, np.int64))
