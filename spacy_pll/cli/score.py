@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
 from ..compression import format_of
-from ..corpus.distribution import Distribution, Outcomes
+from ..corpus.distribution import Distribution
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
 from ..corpus.records import STANDARD_STREAM
@@ -109,28 +109,27 @@ def score_cli(
             "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
         )
     check_outputs(force, False, None, (plot, PICTURES))
-    outcomes = Outcomes()
+    found = Distribution(bool(plot))
     if output == STANDARD_STREAM:
         n_texts = 0
         with until_closed():
-            for block in score_to_stream(run, outcomes):
+            for block in score_to_stream(run, found):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
                 n_texts += 1
         warn_of_nothing(input_path, n_texts)
     else:
-        start, found = time.monotonic(), Distribution(bool(plot)) if run.table == "texts" else None
-        written = score_to_file(run, output, resume, force, found, outcomes)
+        start = time.monotonic()
+        written = score_to_file(run, output, resume, force, found)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")
             return
         warn_of_nothing(input_path, written[0])
         report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
-        if found:
-            for line in found.lines():
-                report(line)
-            save(plot, draw, found.plot)
-    if outcomes.are_errors:
+        for line in found.lines():
+            report(line)
+        save(plot, draw, found.plot)
+    if found.are_errors:
         end_without_scores(f"None of the texts could be scored. The column {ERROR!r} says why.")
 
 

@@ -1,21 +1,24 @@
-"""What an output has: whether some texts have a score, and how the pseudo-perplexities are distributed, for the
-thresholds of filters: quantiles, and a figure.
+"""What became of the texts of an output: whether some have a score; and how the pseudo-perplexities are distributed,
+for the thresholds of filters: quantiles, and a figure.
+
+Each part of a run has a line of JSON before what it adds to the output, with the values of its texts. So the values of
+earlier runs are known, too, and none is read back from a table.
 """
 
+import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, explained
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from ..visualize.plots import add_frame, new_figure
-from .formats import Format
+from .scored_texts import ScoredText
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,60 +28,68 @@ ENOUGH = 20  # texts, of which one is 5 %
 BINS = 80  # of the figure
 
 
-@dataclass
-class Outcomes:
-    """Whether some texts of an output have a score, and whether some have an error in its place."""
+def outcomes_of(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]:
+    """What became of some texts, in values that JSON has: whether some have a score, and some an error; their
+    pseudo-perplexities, if the rows have such, and how many have none, by the reason.
+    """
+    names, score = rows.names, next(iter(rows.names.metrics.values()))
+    scored, failed, values, missing = False, False, list[float](), Counter[str]()
+    for text in texts:
+        error = text.fields.get(ERROR)
+        scored, failed = scored or text.doc._.get(score) is not None, failed or bool(error)
+        if names.perplexity in rows.types:
+            value = text.doc._.get(names.perplexity)
+            if value is not None:
+                values.append(value)
+            else:
+                missing["an error, in the column `error`" if error else "no wordpiece to score"] += 1
+    return {"scored": scored, "failed": failed, "values": values, "missing": missing}
 
-    some_scored: bool = False
-    some_failed: bool = False
 
-    def watch(self, output: Format, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass the parts of the output on, and look into them until there is a score."""
-        for part in parts:
-            for failed, scored in output.outcomes(part) if not self.some_scored else ():
-                self.some_failed |= failed
-                if scored:
-                    self.some_scored = True
-                    break
-            yield part
-
-    @property
-    def are_errors(self) -> bool:
-        """Whether none could be scored, although there were some to score."""
-        return self.some_failed and not self.some_scored
+def with_outcomes(outcomes: Mapping[str, Any], contents: bytes) -> bytes:
+    """A part of a run: the outcomes of its texts, and what it adds to the output."""
+    return json.dumps(outcomes).encode() + b"\n" + contents
 
 
 class Distribution:
-    """The pseudo-perplexities in an output with a row for each text, and why other rows have none.
+    """Whether some texts of an output have a score, and some an error in its place; their pseudo-perplexities, and why
+    others have none.
 
     is_drawn (bool): Whether there is to be a figure.
     """
 
     def __init__(self, is_drawn: bool = False) -> None:
-        self.is_drawn, self.name, self.pieces = is_drawn, "pppl", "pll_pieces"  # the columns
+        self.is_drawn, self.name = is_drawn, "pppl"  # the column
+        self.some_scored = self.some_failed = False
         self.values = array("d")  # 8 bytes for each: there may be many millions
         self.missing = Counter[str]()
         self.metric = ""  # under which they are
 
     def expect(self, rows: TextRows) -> None:
         """RAISES (InputError): There is to be a figure, and these rows have no pseudo-perplexity."""
-        self.name, self.pieces = rows.names.perplexity, rows.names.pieces
-        self.metric = rows.settings.metrics[0]
+        self.name, self.metric = rows.names.perplexity, rows.settings.metrics[0]
         if self.is_drawn and self.name not in rows.types:
             raise InputError(f"`plot` draws {self.name}, which texts with `sample_words` do not have.", "Leave it out.")
 
-    def watch(self, output: Format, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass the parts of the output on, and note what the column has."""
+    def add(self, outcomes: Mapping[str, Any]) -> None:
+        """Add some texts. outcomes (Mapping[str, Any]): See `outcomes_of`."""
+        self.some_scored |= outcomes["scored"]
+        self.some_failed |= outcomes["failed"]
+        self.values.extend(outcomes["values"])
+        self.missing.update(outcomes["missing"])
+
+    def taken_from(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Add the texts of the parts of a run, and pass on what the parts add to the output."""
         for part in parts:
-            for row in output.decode(part) if self.name in output.rows.types else ():
-                value = row.get(self.name)
-                if value not in (None, ""):
-                    self.values.append(float(str(value).replace(",", ".")))  # a decimal comma
-                elif row.get(ERROR) or not int(row[self.pieces] or 0):
-                    self.missing["an error, in the column `error`" if row.get(ERROR) else "no wordpiece to score"] += 1
-                else:
-                    self.values.append(math.inf)  # which text formats cannot hold
-            yield part
+            outcomes, _, contents = part.partition(b"\n")
+            with explained("A part of the run is damaged", "Start again with `force=True`."):
+                self.add(json.loads(outcomes))
+            yield contents
+
+    @property
+    def are_errors(self) -> bool:
+        """Whether none could be scored, although there were some to score."""
+        return self.some_failed and not self.some_scored
 
     @property
     def quantiles(self) -> dict[int, float]:

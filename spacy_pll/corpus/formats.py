@@ -1,11 +1,9 @@
 """The formats of output files."""
 
 import csv
-import io
-import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +11,6 @@ from typing import Any
 
 import srsly
 from spacy.tokens import DocBin
-from spacy.vocab import Vocab
 
 from ..files import atomic_write, to_json, write_text
 from ..stream.outcomes import ERROR
@@ -61,25 +58,12 @@ class Format(ABC):
         """The contents of the whole file."""
         yield from parts
 
-    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        """The rows of a part, if the format has rows. They may lack the columns of the input."""
-        return ()
-
-    def outcomes(self, part: bytes) -> Iterator[tuple[bool, bool]]:
-        """Whether each row of a part, or each doc, has an error, and whether it has a score."""
-        score = next(iter(self.rows.names.metrics.values()))
-        for row in self.decode(part):
-            yield bool(row.get(ERROR)), row.get(score) not in (None, "")
-
 
 class JsonLines(Format):
     """One JSON object per line."""
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
         return b"".join(json_bytes(row) + b"\n" for row in self.rows_of(texts))
-
-    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        return map(json.loads, part.splitlines())
 
 
 class CsvTable(Format):
@@ -99,11 +83,6 @@ class CsvTable(Format):
         names = dict(zip(self.header, self.header))
         yield to_csv([names], self.header, self.delimiter, self.commas).encode("utf8")
         yield from parts
-
-    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        csv.field_size_limit(2**31 - 1)  # a text may be long
-        file = io.StringIO(part.decode("utf8").replace("\0", ""), newline="")  # which Python 3.10 does not read
-        return csv.DictReader(file, self.header, delimiter=_delimiter(self.delimiter, self.commas))
 
 
 class TsvTable(CsvTable):
@@ -172,10 +151,6 @@ class SpacyDocs(Format):
         for part in parts:
             merged.merge(DocBin(store_user_data=True).from_bytes(part))
         yield merged.to_bytes()
-
-    def outcomes(self, part: bytes) -> Iterator[tuple[bool, bool]]:
-        for doc in DocBin(store_user_data=True).from_bytes(part).get_docs(Vocab()):
-            yield bool(doc.user_data.get(FIELDS, {}).get(ERROR)), doc._.get(self.rows.names.score) is not None
 
 
 FORMATS: dict[str, type[Format]] = {".jsonl": JsonLines, ".csv": CsvTable, ".tsv": TsvTable, ".spacy": SpacyDocs}

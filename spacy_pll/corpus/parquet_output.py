@@ -12,7 +12,6 @@ from ..errors import InputError
 from ..files import to_json
 from ..prediction import batches_of
 from ..requirements import extra
-from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
 from .columns import InputColumns, json_bytes
 from .formats import Format
@@ -104,10 +103,6 @@ class ParquetTable(Format):
     def merge(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The contents of the whole file."""
         return self._encode(_row_groups(parts))
-
-    def decode(self, part: bytes) -> Iterable[Mapping[str, Any]]:
-        added = [name for name in self.header if name in (*self.rows.types, ERROR)]
-        return pq.read_table(pa.BufferReader(part), columns=added).to_pylist()
 
     def _encode(self, groups: Iterable[pa.Table]) -> Iterator[bytes]:
         sink = io.BytesIO()

@@ -4,7 +4,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
-from .distribution import Distribution, Outcomes
+from .distribution import Distribution, outcomes_of, with_outcomes
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
@@ -78,12 +77,10 @@ def score_to_file(
     resume: bool = False,
     force: bool = False,
     found: Distribution | None = None,
-    outcomes: Outcomes | None = None,
 ) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    found (Optional[Distribution]): Gets the scores of all texts, also of those that were scored by earlier runs.
-    outcomes (Optional[Outcomes]): Gets whether some of all texts have scores.
+    found (Optional[Distribution]): Gets what became of all texts, also of those that were scored by earlier runs.
     RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
         and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
@@ -99,8 +96,8 @@ def score_to_file(
     run = run.with_columns(nlp)
     with run.input.as_file() as source:
         rows, columns, records = _records_and_columns(run, source, nlp, output_format)
-        if found:
-            found.expect(rows)
+        found = found or Distribution()
+        found.expect(rows)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
         output = output_format(rows, columns.types(), skips, columns.decimals.are_commas)
@@ -114,16 +111,14 @@ def score_to_file(
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done, rows.names.pieces):
-                parts.write(output.encode(part), len(part), part[-1].fingerprint)
+                contents = with_outcomes(outcomes_of(part, rows), output.encode(part))
+                parts.write(contents, len(part), part[-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
                 what = "some of its texts are not the same as at first"
                 if parts.done != total:
                     what = f"at first it had {total:,} texts, and {parts.done:,} were scored"
                 raise _changed(run.input.path, what)
-            watching = [one for one in (found, outcomes) if one]
-            parts.merge(
-                lambda blocks: output.merge(reduce(lambda rest, one: one.watch(output, rest), watching, blocks))
-            )
+            parts.merge(lambda blocks: output.merge(found.taken_from(blocks)))
         return written
 
 
@@ -141,8 +136,12 @@ def _changed(path: str, what: str) -> InputError:
     )
 
 
-def score_to_stream(run: Run, outcomes: Outcomes | None = None) -> Iterator[bytes]:
-    """Score a corpus and yield JSON lines as soon as texts are scored. outcomes: See `score_to_file`."""
+def score_to_stream(run: Run, found: Distribution | None = None) -> Iterator[bytes]:
+    """Score a corpus and yield JSON lines as soon as texts are scored.
+
+    found (Optional[Distribution]): Gets whether some texts have scores. There may be any number of texts, so that what
+        comes after the first score is not kept.
+    """
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp, total = run.make_pipeline(), None
     run = run.with_columns(nlp)
@@ -152,8 +151,10 @@ def score_to_stream(run: Run, outcomes: Outcomes | None = None) -> Iterator[byte
         *_, records = _records_and_columns(run, run.input, nlp, output_format)
     output = output_format(rows, columns.types(), run.scoring.skip_errors, columns.decimals.are_commas)
     with closing(run.scoring.score(nlp, records, total)) as texts:
-        blocks = (output.encode([text]) for text in texts)
-        yield from outcomes.watch(output, blocks) if outcomes else blocks
+        for text in texts:
+            if found and not found.some_scored:
+                found.add(outcomes_of([text], rows))
+            yield output.encode([text])
 
 
 def _records_and_columns(

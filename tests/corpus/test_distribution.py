@@ -10,6 +10,7 @@ from spacy_pll.corpus.runs import Run, score_to_file
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from spacy_pll.stream.parts import ResumableOutput
 
 from ..conftest import SENTENCES, write_jsonl
 
@@ -28,7 +29,7 @@ def settings(model_folder):
     return PipelineSettings(model=str(model_folder("bert")), attr="x")
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet", ".spacy"])
 def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, monkeypatch, ending):
     monkeypatch.setattr(runs, "TEXTS_PER_PART", 4)
     texts = [*TEXTS, " ", 'It\r"is",\n\0 so; \x85.', "x " * 400]
@@ -71,6 +72,20 @@ def test_numbers_with_a_decimal_comma(settings, tmp_path):
     assert list(found.values) == values and len(values) == len(TEXTS)
 
 
+def test_a_part_that_is_damaged(settings, tmp_path, monkeypatch):
+    """Its values are before what it adds to the output."""
+    monkeypatch.setattr(runs, "TEXTS_PER_PART", 2)
+    write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in TEXTS))
+    run, write = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings, 2)), ResumableOutput.write
+
+    def damages(self, part, *more):
+        write(self, b"\0" + part[1:], *more)
+
+    monkeypatch.setattr(ResumableOutput, "write", damages)
+    with pytest.raises(PLLError, match="A part of the run is damaged: .*Start again with `force=True`"):
+        score_to_file(run, str(tmp_path / "o.csv"))
+
+
 def test_quantiles_are_numpys_and_few_texts_have_none():
     values = np.random.default_rng(0).gamma(2, 3, 101)
     found = make(values)
@@ -86,7 +101,7 @@ def test_why_there_is_no_score():
     assert list(found.lines()) == ["1,201 of 1,204 texts have no score: 1,200 with no wordpiece, 1 with an error."]
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv", ".parquet", ".spacy"])
 def test_infinite_pseudo_perplexities_are_not_missing(settings, tmp_path, monkeypatch, ending):
     """Formats of text do not hold infinity, and NumPy has NaN between two that are infinite."""
     monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: math.inf)

@@ -16,7 +16,7 @@ from spacy.tokens import DocBin
 
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.columns import InputColumns
-from spacy_pll.corpus.distribution import Outcomes
+from spacy_pll.corpus.distribution import Distribution
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.inputs import Input, checked_records, read_all, with_faults
 from spacy_pll.corpus.records import Record
@@ -397,9 +397,9 @@ def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_
             patch.setattr(Scoring, "score", stops)
             with pytest.raises(Stopped):
                 score_to_file(run, str(tmp_path / "out.jsonl"), force=True)
-        outcomes = Outcomes()
-        _, earlier, _ = score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, outcomes=outcomes)
-        assert earlier and outcomes.are_errors == (first is None)
+        found = Distribution()
+        _, earlier, _ = score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, found=found)
+        assert earlier and found.are_errors == (first is None)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".spacy"])
