@@ -264,7 +264,7 @@ def measurement_table(measured: Sequence[Measurement], unit: str = "items") -> s
     # By the columns of a group, its name, and what is measured of it: by scorer, the value.
     shown = defaultdict[Any, Any](lambda: defaultdict(lambda: defaultdict(dict)))
     for one in measured:
-        value = percent(*one.estimate) if in_percent else with_interval(one)
+        value = with_interval(one[3:6], percent if in_percent else "{:.3f}".format, "-" if in_percent else " to ")
         shown[tuple(one.group)][one.label][one.measure, one.n][one.scorer] = value
     what, end = "accuracy in %" if in_percent else [*measures][0] if is_one else "measure", "(95 % interval)"
     rows: Table = [(*([] if is_one else ["group"]), f"{what} {end}", unit, *scorers)]
@@ -279,11 +279,18 @@ def measurement_table(measured: Sequence[Measurement], unit: str = "items") -> s
     return text_table(rows)
 
 
-def with_interval(one: Measurement) -> str:
-    """A value with its interval, as far as there is one."""
-    if one.value is None:
-        return "-"
-    return f"{one.value:.3f}" + ("" if one.low is None else f" ({one.low:.3f} to {one.high:.3f})")
+def with_interval(values: Sequence[float | None], shown: Callable[[float], str], to: str = " to ") -> str:
+    """A value with the ends of its interval, as far as they are there. shown (Callable[[float], str]): Writes each."""
+    value, *ends = [shown(one) for one in values if one is not None] or ["-"]
+    return f"{value} ({to.join(ends)})" if ends else value
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def signed_percent(share: float) -> str:
+    return f"{100 * share:+.1f}"
 
 
 def ties_line(overall: Sequence[Measurement], ties: str, unit: str) -> str:
@@ -297,12 +304,6 @@ def difference_table(overall: Sequence[Measurement]) -> str:
     first, *others = overall
     rows: Table = [(f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")]
     for one in others:
-        difference = percent(one.difference, one.difference_low, one.difference_high, "+")
-        rows.append((one.scorer, difference, one.better, one.worse, f"{one.p:.2g}"))
+        ends = one.difference, one.difference_low, one.difference_high
+        rows.append((one.scorer, with_interval(ends, signed_percent), one.better, one.worse, f"{one.p:.2g}"))
     return text_table(rows)
-
-
-def percent(value: float | None, low: float | None, high: float | None, sign: str = "") -> str:
-    """A share in percent with its interval."""
-    shown, *ends = (f"{100 * share:{sign}.1f}" for share in (value, low, high) if share is not None)
-    return f"{shown} ({(' to ' if sign else '-').join(ends)})"

@@ -284,7 +284,7 @@ def score_texts(
     for number, (name, one_nlp) in enumerate(pipelines.items()):
         names = get_scorer(one_nlp, component).names
         found = [sums for _, sums in score_distinct(one_nlp, asked, work, component, kept, number * len(asked))]
-        of_metrics = scores_of_texts(suite.texts, suite.places, asked, found)
+        of_metrics = scores_of_texts(suite.texts, suite.places, asked, found, len(names.metrics))
         for (label, column), of_metric in zip(columns_of(name, names.metrics).items(), of_metrics, strict=True):
             scores[label] = replace(of_metric, per_piece=per_piece, column=column)
     return SuiteScores(suite, scores)

@@ -49,7 +49,11 @@ def _parts_of(text: TextInContext) -> list[Part | None]:
 
 
 def scores_of_texts(
-    texts: Sequence[TextInContext], places: Sequence[Placed], asked: Asked, found: Sequence[Sequence[TextSums]]
+    texts: Sequence[TextInContext],
+    places: Sequence[Placed],
+    asked: Asked,
+    found: Sequence[Sequence[TextSums]],
+    n_metrics: int,
 ) -> list[TextScores]:
     """The scores of all texts, under each metric.
 
@@ -57,17 +61,18 @@ def scores_of_texts(
     found (Sequence[Sequence[TextSums]]): What was found of each distinct text that is asked for, in that order.
     """
     number = {place: n for n, place in enumerate(asked)}
-    text, of_place = np.array([number[place] for place in places]), Groups.of(found)
+    text, of_place = np.array([number[place] for place in places], np.int64), Groups.of(found)
     by_piece = not all(asked.values())
     if by_piece:
         at, of_text = of_place.take(text), Groups(of_place.lengths[text])
     else:
         parts = [[asked[place][part] for part in _parts_of(one)] for one, place in zip(texts, places)]
         of_text = Groups.of(parts)
-        at = of_place.starts[text][of_text.owner] + np.array(list(chain.from_iterable(parts)))
+        at = of_place.starts[text][of_text.owner] + np.array(list(chain.from_iterable(parts)), np.int64)
     each = [one for of_one in found for one in of_one]
-    sums, pieces = np.array([one.scores for one in each])[at], np.array([one.pieces for one in each])[at]
-    ids = np.array([one.id for one in each])[at] if by_piece else None
+    sums = np.array([one.scores for one in each], np.float64).reshape(-1, n_metrics)[at]
+    pieces = np.array([one.pieces for one in each], np.int64)[at]
+    ids = np.array([one.id for one in each], np.int64)[at] if by_piece else None
     return [TextScores(of_metric, pieces, of_text, ids) for of_metric in sums.T]
 
 

@@ -23,7 +23,7 @@ def sums_of(place, part):
     return TextSums((-float(number), -0.5 * number), number + 1)
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=12))
+@given(st.lists(TEXTS, max_size=12))
 def test_each_text_has_the_scores_of_its_parts(texts):
     """Each distinct text and part is asked for once, in whatever order texts share them."""
     places = [one.place for one in texts]
@@ -31,7 +31,7 @@ def test_each_text_has_the_scores_of_its_parts(texts):
     assert [*asked] == [*dict.fromkeys(places)]
     assert all([*parts.values()] == [*range(len(parts))] for parts in asked.values())
     found = [[sums_of(place, part) for part in parts] for place, parts in asked.items()]
-    first, second = scores_of_texts(texts, places, asked, found)
+    first, second = scores_of_texts(texts, places, asked, found, 2)
     for text, place, own in zip(texts, places, first.of_text, strict=True):
         expected = [sums_of(place, part and tuple(part)) for part in text.parts or [None]]
         assert first.sums[own].tolist() == [one.scores[0] for one in expected]
@@ -47,7 +47,7 @@ def test_each_text_has_the_scores_of_its_wordpieces(texts, lengths):
     found = [
         [TextSums((-1.0 - i - k / 10,), 1, 10 * i + k) for k in range(n_of[place])] for i, place in enumerate(asked)
     ]
-    (scores,) = scores_of_texts(texts, places, asked, found)
+    (scores,) = scores_of_texts(texts, places, asked, found, 1)
     numbers = {place: i for i, place in enumerate(asked)}
     for place, own in zip(places, scores.of_text, strict=True):
         assert scores.ids[own].tolist() == [one.id for one in found[numbers[place]]]
@@ -56,7 +56,7 @@ def test_each_text_has_the_scores_of_its_wordpieces(texts, lengths):
 
 def test_sums_or_means_are_compared():
     text, found = TextInContext("ab"), [[TextSums((-6.0,), 3)]]
-    (scores,) = scores_of_texts([text], [text.place], asked_of([text], [text.place], False), found)
+    (scores,) = scores_of_texts([text], [text.place], asked_of([text], [text.place], False), found, 1)
     assert scores.compared == [-6.0] and replace(scores, per_piece=True).compared == [-2.0]
 
 
