@@ -28,7 +28,7 @@ ENOUGH = 20  # texts, of which one is 5 %
 BINS = 80  # of the figure
 
 
-def outcomes_of(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]:
+def text_outcomes(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]:
     """What became of some texts, in values that JSON has: whether some have a score, and some an error; their
     pseudo-perplexities, if the rows have such, and how many have none, by the reason.
     """
@@ -72,7 +72,7 @@ class Distribution:
             raise InputError(f"`plot` draws {self.name}, which texts with `sample_words` do not have.", "Leave it out.")
 
     def add(self, outcomes: Mapping[str, Any]) -> None:
-        """Add some texts. outcomes (Mapping[str, Any]): See `outcomes_of`."""
+        """Add some texts. outcomes (Mapping[str, Any]): See `text_outcomes`."""
         self.some_scored |= outcomes["scored"]
         self.some_failed |= outcomes["failed"]
         self.values.extend(outcomes["values"])

@@ -21,7 +21,7 @@ from ..stream.parts import ResumableOutput
 from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
-from .distribution import Distribution, outcomes_of, with_outcomes
+from .distribution import Distribution, text_outcomes, with_outcomes
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
@@ -111,7 +111,7 @@ def score_to_file(
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
             while part := _next_part(texts, parts.done, rows.names.pieces):
-                contents = with_outcomes(outcomes_of(part, rows), output.encode(part))
+                contents = with_outcomes(text_outcomes(part, rows), output.encode(part))
                 parts.write(contents, len(part), part[-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
                 what = "some of its texts are not the same as at first"
@@ -153,7 +153,7 @@ def score_to_stream(run: Run, found: Distribution | None = None) -> Iterator[byt
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
             if found and not found.some_scored:
-                found.add(outcomes_of([text], rows))
+                found.add(text_outcomes([text], rows))
             yield output.encode([text])
 
 
