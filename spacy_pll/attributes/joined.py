@@ -1,0 +1,177 @@
+"""The record of a doc that was joined or cut, from the records that lie over its text.
+
+`Span.as_doc` copies a record whole, and `Doc.from_docs` lays the records of docs that were cut over each other. So a
+record knows its text: by a checksum of all of it, and by a few bits for each piece.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from ..arrays import BoolArray, IntArray, spread, up_to
+from ..scoring.digests import scrambled
+from ..scoring.wordpieces import is_white_space
+from .record import BY_PIECE, SETTINGS, SPELLED, PieceRecord, Stored
+
+# In the place of the number of a record: no record is of a character; or it is not known which one is.
+NONE, UNKNOWN = -1, -2
+
+
+def text_crc(text: str) -> int:
+    """A checksum of a text, without white space at its end."""
+    return crc32(text.rstrip().encode("utf8"))
+
+
+def check_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
+    """Seven bits for each of some pieces, from its visible characters. One of 128 other texts has the same ones.
+    uint8, shape (pieces,).
+
+    begin, end (int arrays, shape (pieces,)): Where each piece begins, and where the next one does. Not decreasing.
+    """
+    codes, at = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), spread(begin, end - begin)
+    terms = np.zeros(len(codes), dtype=np.uint64)
+    terms[at] = scrambled(codes[at], 2) * (scrambled(at - np.repeat(begin, end - begin), 1) | np.uint64(1))
+    terms[is_white_space(text)] = 0  # spaCy adds some where docs are joined, and leaves some out where they are cut
+    sums = up_to(terms)
+    checks: IntArray = ((sums[end] - sums[begin]) >> np.uint64(57)).astype(np.uint8)
+    return checks
+
+
+class Claim(NamedTuple):
+    """A record that lies over a text, and may lie beyond it. Places are characters of that text."""
+
+    record: PieceRecord
+    begin: int  # where the text begins that the record was made of, and where it ends
+    end: int
+    crc: int  # `text_crc` of that text
+    offset: IntArray  # int, shape (pieces,): where each piece begins, not decreasing
+    checks: IntArray  # uint8, shape (pieces,): `check_pieces`
+
+    @classmethod
+    def of(cls, begin: int, end: int, stored: Stored) -> "Claim":
+        record, checks = PieceRecord.of(stored).moved(begin), np.frombuffer(stored["checks"].encode("ascii"), np.uint8)
+        return cls(record, begin, end, stored["crc"], np.array(record.offset, np.int64), checks)
+
+    def is_whole(self, text: str) -> bool:
+        return self.begin >= 0 and text_crc(text[self.begin : self.end]) == self.crc
+
+    def known_pieces(self, text: str) -> tuple[IntArray, IntArray]:
+        """Where the pieces begin and end that are in a text, as their bits say. int, shape (pieces,)."""
+        n, ends = len(text), np.append(self.offset, self.end)[1:]
+        here = np.flatnonzero((self.offset >= 0) & (self.offset < n))
+        begin, end = self.offset[here], np.minimum(ends[here], n)
+        known = check_pieces(text, begin, end) == self.checks[here]
+        if len(here) and ends[here[-1]] > n:  # a piece that was cut itself is taken to be what the one before it is
+            known[-1] |= len(here) == 1 or bool(known[-2])
+        if len(here) and here[0] == 0:  # what has no piece goes with the next one
+            begin[0] = max(0, self.begin)
+        return begin[known], end[known]
+
+
+def owners(text: str, claims: Sequence[Claim]) -> IntArray:
+    """For each character of a text the number of the record that is of it; or `NONE`, or `UNKNOWN`. int, shape
+    (characters,).
+
+    A record whose whole text is there has all of it. A record of a doc that was cut has the pieces that are there, as
+    their bits say, and that are in no other record. If it lies over visible characters that no record has, these are of
+    a doc that was not scored; or that was, and spaCy kept another record that begins and ends at the same places. So
+    they are unknown. So are the pieces beside them, whose bits may be the right ones by chance.
+    """
+    visible = ~is_white_space(text)
+    owner, is_under = np.full(len(text), NONE), np.zeros(len(text), dtype=bool)
+    cut = dict[int, tuple[IntArray, IntArray]]()
+    for number, claim in enumerate(claims):
+        own = slice(max(0, claim.begin), max(0, claim.end))
+        if claim.is_whole(text):
+            owner[own] = np.where(owner[own] == NONE, number, UNKNOWN)
+        else:
+            is_under[own], cut[number] = True, claim.known_pieces(text)
+    is_free = owner == NONE
+    for number, (begin, end) in cut.items():
+        at = spread(begin, end - begin)
+        at = at[is_free[at]]
+        owner[at] = np.where(owner[at] == NONE, number, UNKNOWN)
+    owner[is_under & visible & (owner == NONE)] = UNKNOWN
+    # Of the visible characters alone: is each one unknown? The last entry is for those that do not exist.
+    unknown, before = np.append(owner[visible] == UNKNOWN, False), up_to(visible)
+    for begin, end in cut.values():
+        beside = unknown[before[begin] - 1] | unknown[before[end]]
+        owner[spread(begin[beside], (end - begin)[beside])] = UNKNOWN
+    return owner
+
+
+def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
+    """One record from those that lie over a text."""
+    owner = owners(text, claims)
+    here = [np.flatnonzero((0 <= claim.offset) & (claim.offset < len(text))) for claim in claims]
+    own = [at[owner[claim.offset[at]] == number] for number, (at, claim) in enumerate(zip(here, claims))]
+    order = np.argsort(np.concatenate([claim.offset[at] for claim, at in zip(claims, own)]), kind="stable").tolist()
+    indices, records = [at.tolist() for at in own], renumbered([claim.record for claim in claims])
+
+    def joined(lists: Sequence[Sequence[Any] | None]) -> list[Any]:
+        """The values of all pieces; None where a record has none."""
+        parts = ([None] * len(at) if of is None else map(of.__getitem__, at) for of, at in zip(lists, indices))
+        values = [*chain.from_iterable(parts)]
+        return [values[i] for i in order]
+
+    columns: dict[str, Any] = {}
+    for name in BY_PIECE:
+        lists = [getattr(record, name) for record in records]
+        lacks = [of is None for of, at in zip(lists, indices) if at]
+        if not (any if name in SPELLED else all)(lacks):
+            columns[name] = joined(lists)
+    for name in SETTINGS:
+        columns[name] = next((of for record in records if (of := getattr(record, name)) is not None), None)
+    metrics = dict.fromkeys(metric for record in records for metric in record.scores)
+    scores = {metric: joined([record.scores.get(metric) for record in records]) for metric in metrics}
+    unknown = runs_of(owner == UNKNOWN)
+    return PieceRecord(
+        **{"offset": [], "drawn": records[0].drawn, **columns},
+        scores=scores,
+        scored=scored_runs(owner, records),
+        unknown=unknown,
+        text=text[:50] if unknown else "",
+    )
+
+
+def renumbered(records: Sequence[PieceRecord]) -> list[PieceRecord]:
+    """With numbers of words and units that no two records share, but for equal texts, which have equal draws."""
+    first_unit, n_units, first_word = dict[tuple[int, ...], int](), 0, 0
+    for record in records:
+        for *draw, _ in record.drawn or ():
+            if tuple(draw) not in first_unit:
+                first_unit[tuple(draw)], n_units = n_units, n_units + draw[-1]
+    drawn, out = [[*draw, first] for draw, first in first_unit.items()] or None, list[PieceRecord]()
+    for record in records:
+        change: dict[str, Any] = {"drawn": drawn}
+        if record.word is not None:
+            change["word"] = [word + first_word for word in record.word]
+            first_word += max(record.word, default=-1) + 1
+        if record.unit is not None and record.drawn:
+            firsts = [first for *_, first in record.drawn]
+            draws = [None if unit is None else bisect_right(firsts, unit) - 1 for unit in record.unit]
+            moves = [first_unit[tuple(draw)] - first for *draw, first in record.drawn]
+            change["unit"] = [None if i is None else unit + moves[i] for unit, i in zip(record.unit, draws)]
+        out.append(replace(record, **change))
+    return out
+
+
+def scored_runs(owner: IntArray, records: Sequence[PieceRecord]) -> list[int]:
+    """Where runs of scored characters begin and end, of those that each record has."""
+    scored = np.zeros(len(owner), dtype=bool)
+    for number, record in enumerate(records):
+        edges = np.maximum(record.scored, 0)
+        for begin, end in zip(edges[::2], edges[1::2]):
+            scored[begin:end] |= owner[begin:end] == number
+    return runs_of(scored)
+
+
+def runs_of(member: BoolArray) -> list[int]:
+    """Where runs of members begin and end."""
+    edges: list[int] = np.flatnonzero(np.diff(np.concatenate([[False], member, [False]]))).tolist()
+    return edges
