@@ -19,7 +19,7 @@ from markdown_tables import print_table
 from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
 from spacy_pll.evaluation.items import sample_items
 from spacy_pll.metrics import MaskRows, Metric, draw_orders, some_orders
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 
 PARADIGMS = ["adjunct_island", "passive_1", "wh_island"]
 N_DRAWS = 8

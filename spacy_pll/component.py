@@ -25,7 +25,9 @@ from .errors import PLLError
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
-from .prediction import DocScores, PendingBatch, Predictor, batches_of
+from .prediction.adding_up import DocScores
+from .prediction.batches import batches_of
+from .prediction.predictor import PendingBatch, Predictor
 from .settings import ScoringSettings, shows_settings
 from .span_getters import SpanGetter
 from .texts import lone_surrogate

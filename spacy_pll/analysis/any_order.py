@@ -17,7 +17,9 @@ from ..arrays import FloatArray, IntArray
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
-from ..prediction import DocScores, Predictor, batches_of
+from ..prediction.adding_up import DocScores
+from ..prediction.batches import batches_of
+from ..prediction.predictor import Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import Placed, check_places, place

@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span
 
 from ..attributes.piece_record import read_record
 from ..errors import PLLError
-from ..text_warnings import DIVIDED, UNSPACED_PIECES, is_clause, warn_of_clause
+from ..prediction.text_warnings import DIVIDED, UNSPACED_PIECES, is_clause, warn_of_clause
 from .unigrams import Unigrams, load_unigrams
 
 

@@ -22,7 +22,7 @@ from ..attributes.piece_record import read_record
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..progress import number_of, progress_bar
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts

@@ -22,18 +22,18 @@ from ..attributes.values import exp_or_inf
 from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
-from ..progress import number_of, with_progress
-from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
-from ..settings import BATCH_SIZE
-from ..stream.known import KeptScores, read_each, score_places
-from ..stream.workers import Work
-from ..text_warnings import (
+from ..prediction.text_warnings import (
     DIVIDED,
     UNSPACED_CHARACTER,
     UNSPACED_PIECES,
     is_clause,
     warn_of_clause,
 )
+from ..progress import number_of, with_progress
+from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
+from ..settings import BATCH_SIZE
+from ..stream.known import KeptScores, read_each, score_places
+from ..stream.workers import Work
 from ..texts import check_texts, plain_texts
 from .intervals import Z
 

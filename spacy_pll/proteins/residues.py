@@ -13,7 +13,8 @@ from spacy.util import minibatch
 from ..arrays import FloatArray
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..prediction import Predictor, batches_of
+from ..prediction.batches import batches_of
+from ..prediction.predictor import Predictor
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import BATCH_SIZE, ScoringSettings
@@ -155,7 +156,7 @@ def marginals(
     scores = np.zeros(len(variants))
     for number, question, residue, sign in asked:
         scores[number] += sign * log_probs[row[question], column[residue]]
-    residues.predictor.check_finite(scores)
+    residues.predictor.asking.check_finite(scores)
     return scores
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from spacy.tokens import Doc, Span
 
 from ..errors import PLLError
+from ..prediction.text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..requirements import extra
 from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN, named_spans, stored_spans
-from ..text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
