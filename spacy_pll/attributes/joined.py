@@ -78,9 +78,10 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
     (characters,).
 
     A record whose whole text is there has all of it. A record of a doc that was cut has the pieces that are there, as
-    their bits say, and that are in no other record. If it lies over visible characters that no record has, these are of
-    a doc that was not scored; or that was, and spaCy kept another record that begins and ends at the same places. So
-    they are unknown. So are the pieces beside them, whose bits may be the right ones by chance.
+    their bits say. It is unknown whose a piece is if two records have it. If a record lies over visible characters that
+    no record has, these are of a doc that was not scored; or that was, and spaCy kept another record that begins and
+    ends at the same places. So they are unknown, and with them the pieces beside them, whose bits may be the right ones
+    by chance.
     """
     visible = ~is_white_space(text)
     owner, is_under = np.full(len(text), NONE), np.zeros(len(text), dtype=bool)
@@ -96,11 +97,12 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
         at = spread(begin, end - begin)
         at = at[is_free[at]]
         owner[at] = np.where(owner[at] == NONE, number, UNKNOWN)
-    owner[is_under & visible & (owner == NONE)] = UNKNOWN
-    # Of the visible characters alone: is each one unknown? The last entry is for those that do not exist.
-    unknown, before = np.append(owner[visible] == UNKNOWN, False), up_to(visible)
+    is_lost = is_under & visible & (owner == NONE)
+    owner[is_lost] = UNKNOWN
+    # Of the visible characters alone. The last entry is for those that do not exist.
+    lost, before = np.append(is_lost[visible], False), up_to(visible)
     for begin, end in cut.values():
-        beside = unknown[before[begin] - 1] | unknown[before[end]]
+        beside = lost[before[begin] - 1] | lost[before[end]]
         owner[spread(begin[beside], (end - begin)[beside])] = UNKNOWN
     return owner
 
@@ -115,14 +117,14 @@ def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
 
     def joined(lists: Sequence[Sequence[Any] | None]) -> list[Any]:
         """The values of all pieces; None where a record has none."""
-        parts = ([None] * len(at) if of is None else map(of.__getitem__, at) for of, at in zip(lists, indices))
+        parts = ([None] * len(at) if not of else map(of.__getitem__, at) for of, at in zip(lists, indices))
         values = [*chain.from_iterable(parts)]
         return [values[i] for i in order]
 
     columns: dict[str, Any] = {}
     for name in BY_PIECE:
         lists = [getattr(record, name) for record in records]
-        lacks = [of is None for of, at in zip(lists, indices) if at]
+        lacks = [not of for of, at in zip(lists, indices) if at]
         if not (any if name in SPELLED else all)(lacks):
             columns[name] = joined(lists)
     for name in SETTINGS:
@@ -149,14 +151,13 @@ def renumbered(records: Sequence[PieceRecord]) -> list[PieceRecord]:
     drawn, out = [[*draw, first] for draw, first in first_unit.items()] or None, list[PieceRecord]()
     for record in records:
         change: dict[str, Any] = {"drawn": drawn}
-        if record.word is not None:
-            change["word"] = [word + first_word for word in record.word]
-            first_word += max(record.word, default=-1) + 1
-        if record.unit is not None and record.drawn:
+        change["word"] = [word + first_word for word in record.word]
+        first_word += max(record.word, default=-1) + 1
+        if record.unit and record.drawn:
             firsts = [first for *_, first in record.drawn]
             draws = [None if unit is None else bisect_right(firsts, unit) - 1 for unit in record.unit]
             moves = [first_unit[tuple(draw)] - first for *draw, first in record.drawn]
-            change["unit"] = [None if i is None else unit + moves[i] for unit, i in zip(record.unit, draws)]
+            change["unit"] = [unit if i is None else unit + moves[i] for unit, i in zip(record.unit, draws)]
         out.append(replace(record, **change))
     return out
 

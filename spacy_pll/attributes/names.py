@@ -29,14 +29,14 @@ class Names:
         # What tokens have: a list of the record, and how the values of several pieces are combined (`values.COMBINE`).
         self.of_tokens = {attr: ("", "sum"), **{name: (metric, "sum") for metric, name in self.metrics.items()}}
         self.of_tokens |= {self.pieces: ("", "count")}
-        stored = [*self.of_tokens, self.perplexity]
+        always = [*self.of_tokens, self.perplexity, self.data]
         self.of_tokens |= {self.entropy: ("entropy", "sum"), self.first_choices: ("rank", "first choices")}
         self.of_tokens |= {self.rank: ("rank", "largest"), self.alternatives: ("alternatives", "first")}
         # By the attribute with the score: the estimate of the sum over a whole text, and its standard error.
         self.estimates = {name: (f"{name}_estimate", f"{name}_error") for name in (attr, *self.metrics.values())}
-        self.optional = [self.data, self.entropy, self.first_choices, self.top1, self.rank, self.alternatives]
+        self.optional = [self.entropy, self.first_choices, self.top1, self.rank, self.alternatives]
         self.optional += [self.all_pieces, *(name for both in self.estimates.values() for name in both)]
-        self.all = [*stored, *self.optional]
+        self.all = [*always, *self.optional]
         # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
         spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
         clash = {name for name in self.all if self.all.count(name) > 1} | spacys

@@ -27,23 +27,23 @@ class PieceRecord:
     """
 
     offset: Sequence[int]  # the character by which the piece belongs to a token: its first one, if it has one
-    scores: Mapping[str, Sequence[float | None]]  # by metric, natural log
+    scores: Mapping[str, Sequence[Any]]  # float, by metric, natural log
     scored: Sequence[int]  # where runs of scored tokens begin and end, in characters
     mask_spacing: int | None = None  # the settings
     mask_margin: int | None = None
-    rank: Sequence[int | None] | None = None  # with `distribution`
-    entropy: Sequence[float | None] | None = None
+    rank: Sequence[Any] | None = None  # with `distribution`
+    entropy: Sequence[Any] | None = None
     alternatives: Sequence[Sequence[StoredAlternative] | None] | None = None  # with `alternatives`
-    unit: Sequence[int | None] | None = None  # with `sample_words`: the number of its unit
+    unit: Sequence[Any] | None = None  # with `sample_words`: the number of its unit
     drawn: Sequence[Sequence[int]] | None = None  # the draw of each text: see `Draw`
     pieces: Sequence[str | None] | None = None  # with `keep_pieces`: as the vocabulary spells them
-    ids: Sequence[int] | None = None  # in the vocabulary
-    start: Sequence[int] | None = None  # the character at which the piece begins
-    end: Sequence[int] | None = None
-    word: Sequence[int] | None = None  # the number of its word: pieces with the same one were masked as one unit
-    window: Sequence[int] | None = None  # the number of its window in its span: 0 where the span was read in one piece
-    token: Sequence[int] | None = None  # the index of its token in the doc. This and what follows is not stored
-    first: Sequence[float | None] = ()  # the scores under the first metric
+    ids: Sequence[int] = ()  # in the vocabulary. This and the next ones, too, if `pieces` is not None
+    start: Sequence[int] = ()  # the character at which the piece begins
+    end: Sequence[int] = ()
+    word: Sequence[int] = ()  # the number of its word: pieces with the same one were masked as one unit
+    window: Sequence[int] = ()  # the number of its window in its span: 0 where the span was read in one piece
+    token: Sequence[int] = ()  # the index of its token in the doc, if asked for. This and what follows is not stored
+    first: Sequence[Any] = ()  # the scores under the first metric
     unknown: Sequence[int] = ()  # where runs of characters begin and end that may be those of another record
     text: str = ""  # how the text begins that has them
 
@@ -78,25 +78,28 @@ class PieceRecord:
 
     def map_lists(self, change: Callable[[Sequence[Any]], Sequence[Any]]) -> "PieceRecord":
         """The same with other lists."""
-        lists = {name: change(of) for name in BY_PIECE if (of := getattr(self, name)) is not None}
+        lists: dict[str, Any] = {name: change(of) for name in BY_PIECE if (of := getattr(self, name))}
         return replace(self, **lists, scores={metric: change(of) for metric, of in self.scores.items()})
 
     def moved(self, by: int) -> "PieceRecord":
         """The same of a text that begins so many characters further on."""
         names = ("offset", "scored", "start", "end")
-        return replace(self, **{name: [x + by for x in of] for name in names if (of := getattr(self, name)) is not None})
+        lists: dict[str, Any] = {name: [x + by for x in getattr(self, name)] for name in names}
+        return replace(self, **lists)
 
     def by_token(self) -> defaultdict[int, list[int]]:
         """For each token, by its index in the doc: the indices of its pieces in the lists."""
         places = defaultdict(list)
-        for place, token in enumerate(self.token or ()):
+        for place, token in enumerate(self.token):
             places[token].append(place)
         return places
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of `_.pll_data`, without what is not known."""
-        known = {name: of for name, of in vars(self).items() if of is not None or name in SETTINGS}
-        return {name: of for name, of in known.items() if name not in ("first", "unknown", "text")}
+        """The value of `_.pll_data`: plain lists, without what is not known."""
+        without = ("first", "unknown", "text", *(SPELLED if self.pieces is None else ()))
+        known = {n: of for n, of in vars(self).items() if n not in without and (of is not None or n in SETTINGS)}
+        lists = {name: [*of] if isinstance(of, tuple) else of for name, of in known.items()}
+        return lists | {"scores": {metric: [*of] for metric, of in self.scores.items()}}
 
 
 EXPECTED = ("rank", "entropy", "alternatives")

@@ -45,7 +45,7 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
         if not isinstance(item, Doc | Span):
             raise TypeError(f"Scored docs or spans are needed, such as nlp(text). This is not one: {item!r:.100}.")
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
-    stored = dict.fromkeys(metric for doc in whole for metric in stored_metrics(doc, attr))
+    stored = stored_metrics(whole, attr)
     names = Names(attr, [metric for metric in stored if metric in pll_metrics])
     if any(map(len, whole)) and not names.metrics:
         for doc in whole:
@@ -84,8 +84,8 @@ def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
             yield Doc, own, extension(own, estimate, column=columns[name], part=part)
     yield Doc, names.all_pieces, extension(names.all_pieces, all_pieces)
     for cls in (Doc, Span):
-        of = {"attr": names.score}
-        yield cls, data, {"getter": partial(record_value, **of), "setter": partial(set_record, **of)}
+        getter, setter = partial(record_value, attr=names.score), partial(set_record, attr=names.score)
+        yield cls, data, {"getter": getter, "setter": setter}
 
 
 def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Where docs store records: under one key of `user_data`, which spaCy moves with the characters."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,9 +15,13 @@ from .names import Names
 from .record import FIELDS, PieceRecord, Stored
 
 
-def key_of(doc: Doc, data: str) -> tuple[str, str, int, int]:
-    """The key of the record of a whole doc. data (str): The attribute of records, such as "pll_data"."""
-    return ("._.", data, 0, doc[-1].idx + len(doc[-1]) if len(doc) else 0)
+def key_of(doc: Doc, data: str) -> Any:
+    """The key of the record of a whole doc. That of a doc without tokens has no characters, which spaCy could not find
+    when it reads JSON.
+
+    data (str): The attribute of records, such as "pll_data".
+    """
+    return ("._.", data, 0, doc[-1].idx + len(doc[-1])) if len(doc) else ("._.", data, None, None)
 
 
 def is_attribute(key: Any) -> bool:
@@ -25,27 +30,30 @@ def is_attribute(key: Any) -> bool:
 
 
 def store(doc: Doc, names: Names, record: Stored) -> None:
-    """Store a record, and take away what an earlier scoring left. A doc without tokens has none: spaCy could not read
-    it from JSON.
-    """
+    """Store a record, and take away what an earlier scoring left."""
     user_data: dict[Any, Any] = doc.user_data
     if user_data:
         replaced = {*names.all}
         user_data = {key: of for key, of in user_data.items() if not (is_attribute(key) and key[1] in replaced)}
-    # A caller may have given the same dict to several docs.
-    doc.user_data = user_data | {key_of(doc, names.data): record} if len(doc) else user_data
+    doc.user_data = user_data | {key_of(doc, names.data): record}  # a caller may have given one dict to several docs
 
 
 def stored_records(doc: Doc, data: str) -> dict[Any, Stored]:
-    """The records of a doc, of which a joined one has several."""
+    """The records of a doc, by their keys. A doc that was joined has several."""
     items = doc.user_data.items() if doc.user_data else ()
-    return {key: of for key, of in items if is_attribute(key) and key[1] == data and key[3] is not None}
+    own = {key: of for key, of in items if is_attribute(key) and key[1] == data}
+    return {key: of for key, of in own.items() if isinstance(of, dict) and "gaps" in of}
 
 
-def stored_metrics(doc: Doc, attr: str) -> list[str]:
-    """The metrics that a doc has scores under, the first one first."""
-    records = stored_records(doc, f"{attr}_data").values()
+def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
+    """The metrics that docs have scores under, the first one first."""
+    records = (record for doc in docs for record in stored_records(doc, f"{attr}_data").values())
     return list(dict.fromkeys(metric for record in records for metric in record["scores"]))
+
+
+def stored_fields(docs: Iterable[Doc], attr: str) -> set[str]:
+    """What else the records of docs have, such as "rank"."""
+    return {name for doc in docs for record in stored_records(doc, f"{attr}_data").values() for name in record}
 
 
 # Of each doc, by the attribute of records: one of the keys, what was stored there, and what the doc's record is.
@@ -104,10 +112,12 @@ def read_record(doc: Doc, attr: str, whole: bool = False) -> PieceRecord | None:
 def record_value(tokens: Doc | Span, attr: str) -> dict[str, Any] | None:
     """The value of `_.pll_data`: the record as plain lists; of a span, that of its tokens."""
     record = read_record(tokens.doc, attr, whole=True)
-    if record is not None and isinstance(tokens, Span):
+    if record is None:
+        return None
+    if isinstance(tokens, Span):
         own = record.between(tokens.start_char, tokens.end_char)
         record = record.map_lists(lambda of: of[own])
-    return record and record.to_dict()
+    return record.to_dict()
 
 
 def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
@@ -116,13 +126,15 @@ def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
 
     RAISES (PLLError): It is something else.
     """
+    user_data: dict[Any, Any] = tokens.doc.user_data
     doc, given = tokens.doc, value if isinstance(value, dict) else {}
     if {"gaps", "crc", "checks", "scores"} <= given.keys():
-        key = ("._.", f"{attr}_data", tokens.start_char, tokens.end_char) if isinstance(tokens, Span) else None
-        doc.user_data[key or key_of(doc, f"{attr}_data")] = given
+        data = f"{attr}_data"
+        key = ("._.", data, tokens.start_char, tokens.end_char) if isinstance(tokens, Span) else key_of(doc, data)
+        user_data[key] = given
     elif {"offset", "scores", "scored"} <= given.keys() and isinstance(tokens, Doc):
         kept = {name: of for name, of in given.items() if name in FIELDS}
-        doc.user_data[key_of(doc, f"{attr}_data")] = kept | describe_text(doc.text, np.array(given["offset"], np.int64))
+        user_data[key_of(doc, f"{attr}_data")] = kept | describe_text(doc.text, np.array(given["offset"], np.int64))
     else:
         raise PLLError(
             f"_.{attr}_data cannot be set to {value!r:.100}, but only to what _.{attr}_data of a scored doc was."

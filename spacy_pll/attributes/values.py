@@ -4,7 +4,7 @@ import math
 import sys
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
@@ -58,6 +58,19 @@ def sum_in(record: PieceRecord | None, column: str, combine: str, begin: int = 0
     if known or combine == "count" and (begin == end or record is not None and overlap(record.scored, begin, end)):
         return COMBINE[combine](known)
     return None
+
+
+def sums_in(
+    record: PieceRecord | None, metrics: Sequence[str], places: Iterable[tuple[int, int]]
+) -> Iterator[tuple[float | None, dict[str, float | None], int]]:
+    """For each of several places, such as those of all tokens of a doc: the score under the first metric, the scores
+    under all, and the number of pieces.
+    """
+    lists = [] if record is None else [record.scores.get(metric) or () for metric in metrics]
+    for begin, end in places:
+        known = [[x for x in of[record.between(begin, end)] if x is not None] for of in lists] if record else []
+        sums = [sum(own, 0.0) if own else None for own in known] or [None] * len(metrics)
+        yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
 
 
 def place_of(tokens: Doc | Span | Token) -> tuple[Doc, int, int]:

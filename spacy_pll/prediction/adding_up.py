@@ -1,44 +1,29 @@
-"""What the answers of a model add up to: scores by token, and what was expected there."""
+"""What the answers of a model add up to: the record of the wordpieces of each doc."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, begins
-from ..attributes.piece_record import PieceRecord, StoredAlternative
+from ..arrays import FloatArray, Groups, IntArray, begins
+from ..attributes.joined import check_pieces, text_crc
+from ..attributes.record import Stored, StoredAlternative
 from ..language_model.protocol import Loaded
 from ..scoring.piece_texts import PieceTexts
-from ..scoring.sample import Draw
 from ..scoring.scores import Distributions
 from ..settings import ScoringSettings
 from .asking import Asking, PendingScores
 from .tokenized import TokenizedDocs
 
 
-class DocScores(NamedTuple):
-    """The scores of one doc, by token, as Python's numbers."""
-
-    starts: list[int]  # the character with which each token begins
-    scored: list[bool]  # where False, the attributes stay None
-    pieces: list[int]  # scored wordpieces
-    scores: list[list[float]]  # for each metric, natural log
-    record: PieceRecord | None = None  # None without `keep_pieces`
-    # What the model expected, under the primary metric: a value per token, by the attributes' names in `Names`.
-    expected: Mapping[str, list[Any]] = MappingProxyType({})
-    draws: Sequence[Draw | None] = ()  # with `sample_words`, how each token was drawn
-
-
 @dataclass(frozen=True)
 class ScoredPieces:
-    """The pieces that were scored, or could have been drawn, in the order of docs and spans, each once."""
+    """The pieces that were scored, or could have been drawn, in the order of the tokens, each once."""
 
     place: IntArray  # int, shape (pieces,): index among all wordpieces
     token: IntArray  # int, shape (pieces,): index of the piece's token among the tokens of all docs
-    word: IntArray  # int, shape (pieces,): the piece's word; each span has its own
     window: IntArray  # int, shape (pieces,): number of its window in its span, from 0
     scores: FloatArray  # float64, shape (metrics, pieces), natural log
     distributions: Distributions | None  # under the first metric; None if they were not asked for
@@ -46,40 +31,93 @@ class ScoredPieces:
 
 def add_up(
     batch: TokenizedDocs, answers: PendingScores, settings: ScoringSettings, asking: Asking, loaded: Loaded
-) -> Iterator[DocScores]:
-    """Wait for the log-probabilities, and sum them up by token. RAISES (ValueError): One is not finite."""
+) -> Iterator[Stored]:
+    """Wait for the log-probabilities, and make the record of each doc. RAISES (ValueError): One is not finite."""
     contexts = batch.contexts
     scores, expected = answers.result()
     here = np.flatnonzero(contexts.scored)
-    here = here[np.argsort(contexts.piece[here], kind="stable")]
-    place = contexts.piece[here]
+    # Spans may come in any order; the pieces of a token are in one of them.
+    here = here[np.lexsort((contexts.piece[here], batch.wordpieces.token[contexts.piece[here]]))]
     pieces = ScoredPieces(
-        place=place,
-        token=batch.wordpieces.token[place],
-        word=batch.wordpieces.word[place],
+        place=contexts.piece[here],
+        token=batch.wordpieces.token[contexts.piece[here]],
         window=contexts.window[contexts.context[here]],
         scores=scores[:, here],
         distributions=expected and expected.at(here),
     )
     _check_finite(batch, pieces, asking, loaded)
-    return _of_docs(batch, pieces, settings, loaded)
+    names = settings.metrics if len(settings.metrics) == len(scores) else [*map(str, range(len(scores)))]
+    return _records(batch, pieces, names, settings, loaded)
 
 
-def _of_docs(
-    batch: TokenizedDocs, pieces: ScoredPieces, settings: ScoringSettings, loaded: Loaded
-) -> Iterator[DocScores]:
-    """One doc after the other: lists that live long are work for Python's garbage collector."""
-    starts, n = batch.read.starts, len(batch.read.starts)
-    scored, counts = batch.scored.tolist(), np.bincount(pieces.token, minlength=n).tolist()
-    # Without a piece, `bincount` gives integers.
-    sums = [np.bincount(pieces.token, row, n).astype(np.float64).tolist() for row in pieces.scores]
-    edges = np.searchsorted(pieces.place, batch.pieces_of.edges).tolist()
-    keeps = settings.keep_pieces or pieces.distributions is not None
-    texts = PieceTexts(loaded.tokenizer) if keeps else None  # made once: that takes time
-    for d, own in enumerate(batch.read.tokens_of):
-        kept = _of_pieces(batch, pieces, d, slice(edges[d], edges[d + 1]), texts, settings) if texts is not None else {}
-        of_metrics = [row[own] for row in sums]
-        yield DocScores(starts[own], scored[own], counts[own], of_metrics, **kept, draws=batch.draws[own])
+def _records(
+    batch: TokenizedDocs, pieces: ScoredPieces, metrics: Sequence[str], settings: ScoringSettings, loaded: Loaded
+) -> Iterator[Stored]:
+    """One doc after the other, from arrays of all docs: what is done for each doc alone takes many times as long."""
+    pieces_of = Groups(np.diff(np.searchsorted(pieces.token, batch.read.tokens_of.edges)))
+    columns, checks = _places(batch, pieces, pieces_of)
+    is_drawn = None if batch.drawn is None else batch.drawn.is_drawn[pieces.token].tolist()
+
+    def of_drawn(values: list[Any]) -> list[Any]:
+        return values if is_drawn is None else [x if drawn else None for x, drawn in zip(values, is_drawn)]
+
+    scores = {metric: of_drawn(row.tolist()) for metric, row in zip(metrics, pieces.scores)}
+    if pieces.distributions and settings.distribution:
+        columns |= {name: of_drawn(getattr(pieces.distributions, name).tolist()) for name in ("rank", "entropy")}
+    if pieces.distributions and settings.alternatives:
+        columns["alternatives"] = of_drawn(name_alternatives(pieces.distributions, PieceTexts(loaded.tokenizer)))
+    if batch.drawn is not None:
+        columns["unit"] = batch.drawn.unit[pieces.token].tolist()
+    if settings.keep_pieces:
+        columns |= _spelled(batch, pieces, pieces_of, loaded)
+    how = {name: of for name in ("mask_spacing", "mask_margin") if (of := getattr(settings, name)) is not None}
+    for d, (own, scored) in enumerate(zip(pieces_of, _scored_runs(batch))):
+        record = {"crc": text_crc(batch.read.texts[d]), "checks": checks[own], "scored": scored}
+        record |= {name: tuple(values[own]) for name, values in columns.items()}
+        record["scores"] = {metric: tuple(values[own]) for metric, values in scores.items()}
+        if batch.drawn is not None:
+            record["drawn"] = ((*batch.drawn.draws[d], 0),)
+        yield record | how
+
+
+def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tuple[dict[str, list[Any]], str]:
+    """The gaps between the characters at which pieces begin, and their checks."""
+    texts, wordpieces = Groups.of(batch.read.texts), batch.wordpieces
+    start, token_start = wordpieces.start[pieces.place], np.array(batch.read.starts, dtype=np.int64)[pieces.token]
+    # A piece without a character of its own belongs to a token all the same.
+    begin = np.where(wordpieces.end[pieces.place] > start, start, token_start) + texts.starts[pieces_of.owner]
+    begin = np.maximum.accumulate(begin)
+    end = np.append(begin, 0)[1:]
+    last = pieces_of.ends[pieces_of.lengths > 0] - 1
+    end[last] = texts.ends[pieces_of.owner[last]]
+    checks = check_pieces("".join(batch.read.texts), begin, end).tobytes().decode("ascii")
+    first = pieces_of.starts[pieces_of.lengths > 0]
+    before = np.append(0, begin)[:-1]
+    before[first] = texts.starts[pieces_of.owner[first]]
+    return {"gaps": (begin - before).tolist()}, checks
+
+
+def _spelled(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups, loaded: Loaded) -> dict[str, list[Any]]:
+    """What `keep_pieces` keeps."""
+    found = {name: getattr(batch.wordpieces, name)[pieces.place].tolist() for name in ("ids", "start", "end")}
+    word = np.cumsum(begins(batch.wordpieces.word[pieces.place]))
+    found["word"] = (word - word[pieces_of.starts[pieces_of.owner]]).tolist()
+    return found | {"window": pieces.window.tolist(), "pieces": [*map(loaded.tokenizer.id_to_token, found["ids"])]}
+
+
+def _scored_runs(batch: TokenizedDocs) -> Iterator[tuple[int, ...]]:
+    """Of each doc, where runs of scored tokens begin and end, in characters."""
+    read, n = batch.read, len(batch.scored)
+    edge = np.zeros(n + 1, dtype=bool)
+    edge[read.tokens_of.edges] = True  # no run goes on in the next doc
+    before, after = np.append(False, batch.scored), np.append(batch.scored, False)
+    begin, end = np.flatnonzero(after & (edge | ~before)), np.flatnonzero(before & (edge | ~after))
+    starts, owner = np.append(read.starts, 0).astype(np.int64), read.tokens_of.owner[begin]
+    lengths = np.fromiter(map(len, read.texts), np.int64, len(read.texts))
+    ends = np.where(edge[end], lengths[owner], starts[end])
+    places = np.stack([starts[begin], ends], axis=-1).ravel().tolist()
+    for own in Groups(2 * Groups.by(owner, len(read.docs)).lengths):
+        yield tuple(places[own])
 
 
 def _check_finite(batch: TokenizedDocs, pieces: ScoredPieces, asking: Asking, loaded: Loaded) -> None:
@@ -91,59 +129,6 @@ def _check_finite(batch: TokenizedDocs, pieces: ScoredPieces, asking: Asking, lo
         mask = "It has the mask of the model in it, which this model never predicts. Take it out."
         is_mask = batch.wordpieces.ids[place] == loaded.mask_id
         asking.check_finite(pieces.scores, f", for the text {text!r}. Nothing was stored", mask if is_mask else "")
-
-
-def _of_pieces(
-    batch: TokenizedDocs, pieces: ScoredPieces, d: int, own: slice, texts: PieceTexts, settings: ScoringSettings
-) -> dict[str, Any]:
-    """The record of a doc's pieces, and what the model expected, by token. own (slice): Its pieces."""
-    token = pieces.token[own] - batch.read.tokens_of.starts[d]
-    distributions = pieces.distributions and pieces.distributions.at(own)
-    alternatives = name_alternatives(distributions, texts) if distributions else []
-    found: dict[str, Any] = {}
-    if settings.keep_pieces:
-        drawn = batch.scored[pieces.token[own]].tolist()
-
-        def of_drawn(values: Iterable[Any]) -> list[Any]:
-            return [value if is_drawn else None for value, is_drawn in zip(values, drawn)]
-
-        of_pieces = {name: getattr(batch.wordpieces, name)[pieces.place[own]] for name in ("ids", "start", "end")}
-        of_pieces |= {"token": token, "word": np.cumsum(begins(pieces.word[own])) - 1, "window": pieces.window[own]}
-        expected = ("rank", "entropy") if distributions and settings.distribution else ()
-        found["record"] = PieceRecord(
-            pieces=list(map(texts.tokenizer.id_to_token, of_pieces["ids"].tolist())),
-            **{name: values.tolist() for name, values in of_pieces.items()},
-            **{name: of_drawn(getattr(distributions, name).tolist()) for name in expected},
-            scores={metric: of_drawn(row[own].tolist()) for metric, row in zip(settings.metrics, pieces.scores)},
-            mask_spacing=settings.mask_spacing,
-            mask_margin=settings.mask_margin,
-            alternatives=of_drawn(alternatives) if settings.alternatives else None,
-        )
-    if distributions:
-        found["expected"] = _expected(token, distributions, alternatives, len(batch.read.docs[d]), settings)
-    return found
-
-
-def _expected(
-    token: IntArray,
-    of_pieces: Distributions,
-    alternatives: list[list[StoredAlternative]],
-    n_tokens: int,
-    settings: ScoringSettings,
-) -> dict[str, list[Any]]:
-    """From pieces to tokens: the largest rank (None without a piece), sums, and the first piece's alternatives."""
-    expected: dict[str, list[Any]] = {}
-    if settings.distribution:
-        rank = np.zeros(n_tokens, dtype=int)
-        np.maximum.at(rank, token, of_pieces.rank)
-        expected["rank"] = [largest or None for largest in rank.tolist()]
-        expected["entropy"] = np.bincount(token, of_pieces.entropy, n_tokens).astype(np.float64).tolist()
-        expected["first_choices"] = np.bincount(token[of_pieces.rank == 1], minlength=n_tokens).tolist()
-    if settings.alternatives:
-        expected["alternatives"] = [[] for _ in range(n_tokens)]
-        for number, first in zip(*np.unique(token, return_index=True)):
-            expected["alternatives"][number] = alternatives[first]
-    return expected
 
 
 def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:

@@ -1,4 +1,4 @@
-"""Docs in, scores by token out: what the component `pll` computes before it writes attributes."""
+"""Docs in, records of their wordpieces out: what the component `pll` computes before it writes attributes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from functools import partial
 from spacy.tokens import Doc
 
 from ..arrays import FloatArray
+from ..attributes.record import Stored
 from ..errors import PLLError
 from ..language_model.protocol import LanguageModel, Loaded
 from ..metrics import Metric
@@ -14,7 +15,7 @@ from ..scoring.windows import Context
 from ..settings import ScoringSettings
 from ..span_getters import SpanGetter
 from ..texts import Text
-from .adding_up import DocScores, add_up
+from .adding_up import add_up
 from .asking import Asking, PendingScores, WorkDone
 from .batches import ends_of_batches
 from .reading import DocReading
@@ -96,7 +97,7 @@ class Predictor:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
         return self.asking.prepare()
 
-    def predict(self, docs: list[Doc]) -> list[DocScores]:
+    def predict(self, docs: list[Doc]) -> list[Stored]:
         """Score docs without changing them."""
         return list(self.gather(self.submit(docs)))
 
@@ -122,6 +123,6 @@ class Predictor:
             tokenized, self.asking.submit(tokenized.asked, loaded, self.settings.n_alternatives), loaded
         )
 
-    def gather(self, pending: PendingBatch) -> Iterator[DocScores]:
-        """Wait for the log-probabilities, and sum them up by token. RAISES (ValueError): One is not finite."""
+    def gather(self, pending: PendingBatch) -> Iterator[Stored]:
+        """Wait for the log-probabilities, and make the record of each doc. RAISES (ValueError): One is not finite."""
         return add_up(pending.tokenized, pending.scores, self.settings, self.asking, pending.loaded)

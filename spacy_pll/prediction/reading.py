@@ -71,8 +71,8 @@ class DocReading:
             self.warnings.of_unspaced(tokenized, self.words, self.asking.of_words)
             self.warnings.of_long_words(tokenized, self.asking.of_words, exact=self.asking.mask_margin is None)
         if self.sample_words is not None:
-            draws, kept = draw_words(texts, pieces, contexts, self.sample_words, self.seed)
-            tokenized = replace(tokenized, scored=scored & kept, draws=draws)
+            drawn = draw_words(texts, pieces, contexts, self.sample_words, self.seed)
+            tokenized = replace(tokenized, scored=scored & drawn.is_drawn, drawn=drawn)
         return tokenized
 
     def estimate(self, text: Text, loaded: Loaded) -> int:

@@ -1,10 +1,9 @@
 """What is read for the docs of a batch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..arrays import BoolArray, Groups
-from ..scoring.sample import Draw
+from ..scoring.sample import Drawn
 from ..scoring.windows import Contexts
 from ..scoring.wordpieces import DocTexts, Wordpieces
 
@@ -18,7 +17,7 @@ class TokenizedDocs:
     wordpieces: Wordpieces  # of all spans
     scored: BoolArray  # bool, shape (tokens,)
     contexts: Contexts
-    draws: Sequence[Draw | None] = ()  # with `sample_words`, of each token; `contexts` also has what was not drawn
+    drawn: Drawn | None = None  # with `sample_words`; `contexts` also has what was not drawn
 
     @property
     def asked(self) -> Contexts:

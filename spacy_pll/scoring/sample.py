@@ -1,11 +1,11 @@
-"""A random part of the words of each text, drawn without replacement. It stands for the rest: see `attributes.values`."""
+"""A random part of the words of each text, drawn without replacement. It stands for the rest (`attributes.values`)."""
 
 from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import BoolArray, Groups, begins, distinct
+from ..arrays import BoolArray, Groups, IntArray, begins, distinct
 from .digests import scrambled
 from .windows import Contexts
 from .wordpieces import DocTexts, Wordpieces, connected_runs, read_text
@@ -22,9 +22,7 @@ class Drawn(NamedTuple):
     is_drawn: BoolArray  # bool, shape (tokens,): False where a unit was left out
 
 
-def draw_words(
-    read: DocTexts, pieces: Wordpieces, contexts: Contexts, part: float, seed: int
-) -> Drawn:
+def draw_words(read: DocTexts, pieces: Wordpieces, contexts: Contexts, part: float, seed: int) -> Drawn:
     """Draw units: tokens, together with those that share a word. Each is as likely as any other of its text.
 
     A draw depends on what is read of the text, and on the seed. A larger part has all units of a smaller one, and two

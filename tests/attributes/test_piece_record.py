@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.piece_record import PieceRecord, read_record
+from spacy_pll.attributes.record import PieceRecord
 from spacy_pll.attributes.registration import install
+from spacy_pll.attributes.stored import read_record
 
 from ..conftest import SENTENCES, odd_text
 

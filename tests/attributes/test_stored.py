@@ -11,8 +11,8 @@ from spacy.util import filter_spans
 
 from spacy_pll import to_dataframe
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.piece_record import read_record
 from spacy_pll.attributes.registration import install
+from spacy_pll.attributes.stored import read_record
 from spacy_pll.attributes.values import sums_by_token
 
 from ..conftest import SENTENCES

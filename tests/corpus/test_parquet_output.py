@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.piece_record import PieceRecord
+from spacy_pll.attributes.record import PieceRecord
 from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet_output
 from spacy_pll.corpus.formats import write_table
