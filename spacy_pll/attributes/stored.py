@@ -21,12 +21,19 @@ def key_of(doc: Doc, data: str) -> Any:
 
     data (str): The attribute of records, such as "pll_data".
     """
-    return ("._.", data, 0, doc[-1].idx + len(doc[-1])) if len(doc) else ("._.", data, None, None)
+    if not len(doc):
+        return ("._.", data, None, None)
+    last = doc[-1]
+    return ("._.", data, 0, last.idx + len(last))
 
 
 def is_attribute(key: Any) -> bool:
     """Whether a key of `user_data` is an attribute: with its name, and where its characters begin and end."""
     return isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
+
+
+# Of each doc, by the attribute of records: a key, what is stored there, and the record of the doc once it is read.
+_found: WeakKeyDictionary[Doc, dict[str, tuple[Any, Stored, PieceRecord | None]]] = WeakKeyDictionary()
 
 
 def store(doc: Doc, names: Names, record: Stored) -> None:
@@ -35,7 +42,9 @@ def store(doc: Doc, names: Names, record: Stored) -> None:
     if user_data:
         replaced = {*names.all}
         user_data = {key: of for key, of in user_data.items() if not (is_attribute(key) and key[1] in replaced)}
-    doc.user_data = user_data | {key_of(doc, names.data): record}  # a caller may have given one dict to several docs
+    key = key_of(doc, names.data)
+    doc.user_data = {**user_data, key: record}  # a caller may have given one dict to several docs
+    _found.setdefault(doc, {})[names.data] = key, record, None  # it is the doc's own
 
 
 def stored_records(doc: Doc, data: str) -> dict[Any, Stored]:
@@ -56,10 +65,6 @@ def stored_fields(docs: Iterable[Doc], attr: str) -> set[str]:
     return {name for doc in docs for record in stored_records(doc, f"{attr}_data").values() for name in record}
 
 
-# Of each doc, by the attribute of records: one of the keys, what was stored there, and what the doc's record is.
-_found: WeakKeyDictionary[Doc, dict[str, tuple[Any, Stored, PieceRecord]]] = WeakKeyDictionary()
-
-
 def record_of(doc: Doc, data: str) -> PieceRecord | None:
     """The record of a doc; of one that was joined or cut, made from those that lie over it. None if nothing was scored.
 
@@ -70,6 +75,9 @@ def record_of(doc: Doc, data: str) -> PieceRecord | None:
     if found is not None and data in found:
         key, stored, record = found[data]
         if doc.user_data.get(key) is stored:
+            if record is None:
+                record = PieceRecord.of(stored)
+                found[data] = key, stored, record
             return record
     records = stored_records(doc, data)
     if not records:

@@ -73,13 +73,11 @@ def sums_in(
         yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
 
 
-def place_of(tokens: Doc | Span | Token) -> tuple[Doc, int, int]:
+def place_of(tokens: Doc | Span) -> tuple[Doc, int, int]:
     """A doc, and where a part of it begins and ends, in characters."""
-    if isinstance(tokens, Token):
-        return tokens.doc, tokens.idx, tokens.idx + len(tokens)
-    if isinstance(tokens, Span):
-        return tokens.doc, tokens.start_char, tokens.end_char
-    return tokens, 0, sys.maxsize if len(tokens) else 0
+    if isinstance(tokens, Doc):
+        return tokens, 0, sys.maxsize if len(tokens) else 0
+    return tokens.doc, tokens.start_char, tokens.end_char
 
 
 # Getters
