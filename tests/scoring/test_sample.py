@@ -81,7 +81,8 @@ def test_a_larger_part_has_the_smaller_one_and_other_tokenizers_draw_nearly_the_
         parts = [units_of(draw(PARAGRAPH, part=part, seed=seed)[0])[0] for part in (0.1, 0.3, 0.6)]
         assert parts[0] < parts[1] < parts[2]
         # The one joins "ca" and "n't", the other does not.
-        kept = [np.array(draw(PARAGRAPH, seed=seed, tokenizer=name)[0].is_drawn) for name in ("wordpiece", "byte-level")]
+        both = (draw(PARAGRAPH, seed=seed, tokenizer=name)[0] for name in ("wordpiece", "byte-level"))
+        kept = [np.array(one.is_drawn) for one in both]
         assert (kept[0] & kept[1]).sum() >= 0.6 * kept[0].sum()
 
 

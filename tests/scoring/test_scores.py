@@ -173,7 +173,7 @@ def test_they_survive_a_docbin(make_nlp):
         assert (best.text, best.log_prob, best.begins_word) == doc[1]._.pll_alternatives[0]
         assert list(other._.pll_data["entropy"]) == doc._.pll_data["entropy"] and other._.pll_top1 == doc._.pll_top1
     [record] = doc.user_data.values()
-    assert {type(alternative) for own in record["alternatives"] for alternative in own} == {tuple}  # anything can read it
+    assert {type(one) for own in record["alternatives"] for one in own} == {tuple}  # anything can read it
 
 
 def test_merged_and_split_tokens(make_nlp):
