@@ -63,7 +63,7 @@ def normalise(
     check_method(method, unigrams)
     record = read_record(tokens.doc, attr, whole=True)
     if record is None or record.pieces is None:
-        problem = f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data."
+        problem = f"The doc {tokens.doc.text[:50]!r} has no wordpieces in its record, _.{attr}_data."
         raise PLLError(f"{problem} Score it with keep_pieces=True.")
     metric = metric or next(iter(record.scores))
     if metric not in record.scores:

@@ -29,7 +29,7 @@ class Names:
         # What tokens have: a list of the record, and how the values of several pieces are combined (`values.COMBINE`).
         self.of_tokens = {attr: ("", "sum"), **{name: (metric, "sum") for metric, name in self.metrics.items()}}
         self.of_tokens |= {self.pieces: ("", "count")}
-        always = [*self.of_tokens, self.perplexity, self.data]
+        always = [attr, *self.metrics.values(), self.pieces, self.perplexity, self.data]
         self.of_tokens |= {self.entropy: ("entropy", "sum"), self.first_choices: ("rank", "first choices")}
         self.of_tokens |= {self.rank: ("rank", "largest"), self.alternatives: ("alternatives", "first")}
         # By the attribute with the score: the estimate of the sum over a whole text, and its standard error.

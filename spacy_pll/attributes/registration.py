@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span, Token
 from ..errors import PLLError
 from ..metrics import BUILTIN_METRICS, pll_metrics
 from .names import Names
-from .stored import record_of, record_value, set_record, stored_metrics
+from .stored import record_of, record_value, set_record, stored_metrics, stored_scores
 from .values import SUMS, all_pieces, estimate, pseudo_perplexity, refuse_value, sum_tokens, token_value, top1
 
 
@@ -45,15 +45,14 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
         if not isinstance(item, Doc | Span):
             raise TypeError(f"Scored docs or spans are needed, such as nlp(text). This is not one: {item!r:.100}.")
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
-    stored = stored_metrics(whole, attr)
-    names = Names(attr, [metric for metric in stored if metric in pll_metrics])
+    names = Names(attr, [metric for metric in stored_metrics(whole, attr) if metric in pll_metrics])
     if any(map(len, whole)) and not names.metrics:
         for doc in whole:
             record_of(doc, names.data)  # may know better why
         raise PLLError(
             f"These docs have no scores: none has _.{attr}_data with scores under a metric that is registered. Score "
             "them first, with a pipeline that has the component `pll`, or name its `attr`, or import what registers "
-            f"the metric. Metrics that these docs have: {', '.join(stored) or 'none'}."
+            f"the metric. Scores that these docs have: {', '.join(stored_scores(whole)) or 'none'}."
         )
     install(names)
     return names

@@ -60,6 +60,14 @@ def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
     return list(dict.fromkeys(metric for record in records for metric in record["scores"]))
 
 
+def stored_scores(docs: Iterable[Doc]) -> list[str]:
+    """The attributes with scores that docs have, of any component, also under metrics that are not registered."""
+    docs = list(docs)
+    records = ((key, of) for doc in docs for key, of in doc.user_data.items() if is_attribute(key))
+    attrs = (key[1].removesuffix("_data") for key, of in records if isinstance(of, dict) and "gaps" in of)
+    return [f"{attr}_{metric}" for attr in dict.fromkeys(attrs) for metric in stored_metrics(docs, attr)]
+
+
 def stored_fields(docs: Iterable[Doc], attr: str) -> set[str]:
     """What else the records of docs have, such as "rank"."""
     return {name for doc in docs for record in stored_records(doc, f"{attr}_data").values() for name in record}

@@ -38,16 +38,24 @@ def known_in(record: PieceRecord, column: str, begin: int = 0, end: int = sys.ma
 
     column (str): A list by piece: see `PieceRecord.column`.
     """
+    return [value for value in values_in(record, column, begin, end) if value is not None]
+
+
+def values_in(record: PieceRecord, column: str, begin: int, end: int) -> Sequence[Any]:
+    """The values of the pieces in some characters."""
     values = record.column(column)
-    return [] if values is None else [value for value in values[record.between(begin, end)] if value is not None]
+    return () if values is None else values[record.between(begin, end)]
 
 
 def value_in(record: PieceRecord | None, column: str, combine: str, begin: int, end: int) -> Any:
-    """The value of a token; None if it was not scored. combine (str): A key of `COMBINE`."""
+    """The value of a token; None if it was not scored, or not in this way, as in a doc that was joined from docs of
+    several components. combine (str): A key of `COMBINE`.
+    """
     if record is None or record.column(column) is None:
         return None
-    known = known_in(record, column, begin, end)
-    return COMBINE[combine](known) if known or overlap(record.scored, begin, end) else None
+    values = values_in(record, column, begin, end)
+    known = [value for value in values if value is not None]
+    return COMBINE[combine](known) if known or not values and overlap(record.scored, begin, end) else None
 
 
 def sum_in(record: PieceRecord | None, column: str, combine: str, begin: int = 0, end: int = sys.maxsize) -> Any:

@@ -131,9 +131,9 @@ def _check_finite(batch: TokenizedDocs, pieces: ScoredPieces, asking: Asking, lo
         asking.check_finite(pieces.scores, f", for the text {text!r}. Nothing was stored", mask if is_mask else "")
 
 
-def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[list[StoredAlternative]]:
+def name_alternatives(distributions: Distributions, texts: PieceTexts) -> list[tuple[StoredAlternative, ...]]:
     """The most probable pieces at each scored piece. Those whose probability is 0 are left out."""
     return [
-        [(texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf]
+        tuple((texts[i].text, p, texts[i].begins_word) for i, p in zip(ids, log_probs) if p > -math.inf)
         for ids, log_probs in zip(distributions.ids.T.tolist(), distributions.log_probs.T.tolist())
     ]

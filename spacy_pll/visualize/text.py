@@ -129,7 +129,12 @@ class ShownPiece(NamedTuple):
 
     text: str  # as the model's vocabulary spells it
     source: str  # the characters of the doc that it covers
-    scores: dict[str, float]  # by attribute name
+    scores: dict[str, Any]  # float, by attribute name; None where a joined doc has no such score
+
+
+def with_score(pieces: Iterable[ShownPiece], name: str) -> list[ShownPiece]:
+    """Those that have a score under an attribute: of a doc that was joined, some may have none."""
+    return [piece for piece in pieces if piece.scores[name] is not None]
 
 
 def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[ShownPiece]]:
