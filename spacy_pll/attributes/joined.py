@@ -28,17 +28,20 @@ def text_crc(text: str) -> int:
 
 
 def check_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
-    """Seven bits for each of some pieces, from its visible characters. One of 128 other texts has the same ones.
-    uint8, shape (pieces,).
+    """A number from 1 to 127 for each of some pieces, from its characters up to the first white space, which changes
+    where spaCy cuts and joins docs: one of 127 other texts has the same one. 0 without such a character. uint8, shape
+    (pieces,).
 
     begin, end (int arrays, shape (pieces,)): Where each piece begins, and where the next one does. Not decreasing.
     """
-    codes, at = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), spread(begin, end - begin)
-    terms = np.zeros(len(codes), dtype=np.uint64)
-    terms[at] = scrambled(codes[at], 2) * (scrambled(at - np.repeat(begin, end - begin), 1) | np.uint64(1))
-    terms[is_white_space(text)] = 0  # spaCy adds some where docs are joined, and leaves some out where they are cut
+    codes, spaces = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), np.flatnonzero(is_white_space(text))
+    end = np.minimum(end, np.append(spaces, len(text))[np.searchsorted(spaces, begin)])
+    lengths, terms = end - begin, np.zeros(len(codes), dtype=np.uint64)
+    at = spread(begin, lengths)
+    terms[at] = scrambled(codes[at], 2) * (scrambled(at - np.repeat(begin, lengths), 1) | np.uint64(1))
     sums = up_to(terms)
-    checks: IntArray = ((sums[end] - sums[begin]) >> np.uint64(57)).astype(np.uint8)
+    digests = (sums[end] - sums[begin]) >> np.uint64(32)
+    checks: IntArray = np.where(lengths > 0, 1 + digests % np.uint64(127), 0).astype(np.uint8)
     return checks
 
 
@@ -50,7 +53,7 @@ class Claim(NamedTuple):
     end: int
     crc: int  # `text_crc` of that text
     offset: IntArray  # int, shape (pieces,): where each piece begins, not decreasing
-    checks: IntArray  # uint8, shape (pieces,): `check_pieces`
+    checks: IntArray  # uint8, shape (pieces,): see `check_pieces`
 
     @classmethod
     def of(cls, begin: int, end: int, stored: Stored) -> "Claim":
@@ -60,17 +63,35 @@ class Claim(NamedTuple):
     def is_whole(self, text: str) -> bool:
         return self.begin >= 0 and text_crc(text[self.begin : self.end]) == self.crc
 
+    def agrees(self, other: "Claim") -> bool:
+        """Whether another record has the same pieces and scores there."""
+        own, (a, b) = other.record.between(self.begin, self.end), (self.record, other.record)
+        same = (list(b.scores[metric][own]) == list(a.scores[metric]) for metric in a.scores.keys() & b.scores.keys())
+        return list(b.offset[own]) == list(a.offset) and all(same)
+
     def known_pieces(self, text: str) -> tuple[IntArray, IntArray]:
         """Where the pieces begin and end that are in a text, as their bits say. int, shape (pieces,)."""
-        n, ends = len(text), np.append(self.offset, self.end)[1:]
+        n, white, ends = len(text), is_white_space(text), np.append(self.offset, self.end)[1:]
         here = np.flatnonzero((self.offset >= 0) & (self.offset < n))
         begin, end = self.offset[here], np.minimum(ends[here], n)
         known = check_pieces(text, begin, end) == self.checks[here]
-        if len(here) and ends[here[-1]] > n:  # a piece that was cut itself is taken to be what the one before it is
-            known[-1] |= len(here) == 1 or bool(known[-2])
-        if len(here) and here[0] == 0:  # what has no piece goes with the next one
-            begin[0] = max(0, self.begin)
-        return begin[known], end[known]
+        known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its bits
+        if len(here) and ends[here[-1]] > n and not white[begin[-1] :].any():
+            known[-1] |= len(here) == 1 or bool(known[-2])  # a piece that was cut itself goes with the one before it
+        if self.begin <= 0 and self.end >= len(text.rstrip()) and known.all():
+            return np.array([0]), np.array([n])  # all of the text is a part of that of the record
+        # A piece has its characters up to the first white space, and that white space. One that begins with white space
+        # has no bits to know it by, and goes with the one before it.
+        known &= known[np.maximum.accumulate(np.where(white[begin], 0, np.arange(len(here))))]
+        return begin[known], np.minimum(end, next_word(white, begin))[known]
+
+
+def next_word(white: BoolArray, begin: IntArray) -> IntArray:
+    """From some characters of a text to the next one behind white space. int, shape (characters,)."""
+    n, is_first = len(white), np.append(False, white[:-1] & ~white[1:])
+    places = np.append(np.flatnonzero(is_first), n)
+    out: IntArray = places[np.searchsorted(places, begin, side="right")]
+    return out
 
 
 def owners(text: str, claims: Sequence[Claim]) -> IntArray:
@@ -86,10 +107,13 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
     visible = ~is_white_space(text)
     owner, is_under = np.full(len(text), NONE), np.zeros(len(text), dtype=bool)
     cut = dict[int, tuple[IntArray, IntArray]]()
-    for number, claim in enumerate(claims):
+    for number in sorted(range(len(claims)), key=lambda i: claims[i].begin - claims[i].end):  # the longest one first
+        claim = claims[number]
         own = slice(max(0, claim.begin), max(0, claim.end))
         if claim.is_whole(text):
-            owner[own] = np.where(owner[own] == NONE, number, UNKNOWN)
+            others = [claims[other] for other in np.unique(owner[own]).tolist() if other >= 0]
+            agreed = all(claim.agrees(other) for other in others)
+            owner[own] = np.where(owner[own] == NONE, number, owner[own] if agreed else UNKNOWN)
         else:
             is_under[own], cut[number] = True, claim.known_pieces(text)
     is_free = owner == NONE
