@@ -18,7 +18,7 @@ from spacy.tokens import Doc
 
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import batches_of
+from spacy_pll.prediction.batches import batches_of
 from spacy_pll.stream.contexts import Placed, check_places, place
 
 SENTENCES = (
@@ -51,7 +51,7 @@ def main() -> None:
 
     def plan(docs: Iterable[Doc]) -> None:
         for batch in batches_of(docs, predictor.ends_of_batches(1024)):
-            for batches, _ in predictor.plans(predictor.tokenize(batch).contexts, loaded):
+            for batches, _ in predictor.asking.plans(predictor.tokenize(batch).contexts, loaded):
                 list(batches)
 
     for name, places in (

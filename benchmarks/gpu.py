@@ -53,7 +53,9 @@ from spacy_pll.cli import app
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model.log_probs import TargetLogProbs
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import Predictor, WorkDone, batches_of
+from spacy_pll.prediction.asking import WorkDone
+from spacy_pll.prediction.batches import batches_of
+from spacy_pll.prediction.predictor import Predictor
 
 EVERY_MS = 100
 MARGINS = {"exact": None, "margin 0": 0}
@@ -121,7 +123,7 @@ def host_seconds(nlp: Language, texts: Sequence[str]) -> float:
 
     def plan() -> None:
         for batch in batches_of(map(nlp.make_doc, texts), predictor.ends_of_batches(nlp.batch_size)):
-            for batches, _ in predictor.plans(predictor.tokenize(batch).contexts, loaded):
+            for batches, _ in predictor.asking.plans(predictor.tokenize(batch).contexts, loaded):
                 list(batches)
 
     return seconds(plan)

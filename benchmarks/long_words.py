@@ -18,7 +18,7 @@ import numpy as np
 from texts import brown_sentences, make_parser
 
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring import plan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))

@@ -28,7 +28,7 @@ from transformers import AutoTokenizer
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from markdown_tables import markdown_table, replace_tables  # noqa: E402

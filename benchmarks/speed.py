@@ -42,7 +42,7 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 

@@ -35,7 +35,7 @@ from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.language_model.protocol import Loaded
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, get_metric, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 from spacy_pll.scoring.wordpieces import get_wordpieces

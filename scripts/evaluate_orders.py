@@ -19,7 +19,7 @@ from markdown_tables import print_table
 from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
 from spacy_pll.evaluation.items import sample_items
 from spacy_pll.metrics import MaskRows, Metric, draw_orders, some_orders
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 
 PARADIGMS = ["adjunct_island", "passive_1", "wh_island"]
 N_DRAWS = 8
@@ -114,7 +114,12 @@ def under_the_mixture(nlp, texts: list[str], n_pieces: int) -> dict:
     settings = replace(scorer.settings, metrics=("sentence_any_order",))
     orders = [Metric(partial(one_order, order=order)) for order in permutations(range(n_pieces))]
     predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, orders)
-    sums = np.array([np.sum(doc.scores, axis=1) for doc in predictor.predict(list(map(nlp.make_doc, texts)))])
+    sums = np.array(
+        [
+            np.sum(list(record["scores"].values()), axis=1)
+            for record in predictor.predict(list(map(nlp.make_doc, texts)))
+        ]
+    )
     highest = sums.max(axis=1)
     exact = highest + np.log(np.exp(sums - highest[:, None]).mean(axis=1))
     gap = exact - sums.mean(axis=1)

@@ -18,14 +18,16 @@ from spacy.training import Example
 from spacy.util import SimpleFrozenList, from_bytes, from_disk, registry, to_bytes, to_disk
 
 from .attributes.names import Names
+from .attributes.record import Stored
 from .attributes.registration import assigned, install
-from .attributes.stored import key, store
+from .attributes.stored import store
 from .attributes.values import exp_or_inf
 from .errors import PLLError
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
-from .prediction import DocScores, PendingBatch, Predictor, batches_of
+from .prediction.batches import batches_of
+from .prediction.predictor import PendingBatch, Predictor
 from .settings import ScoringSettings, shows_settings
 from .span_getters import SpanGetter
 from .texts import lone_surrogate
@@ -137,7 +139,7 @@ class PLLScorer(Pipe):
     def model(self, model: LanguageModel) -> None:
         self.predictor.model = model
 
-    def predict(self, docs: list[Doc]) -> list[DocScores]:
+    def predict(self, docs: list[Doc]) -> list[Stored]:
         """Score docs without changing them."""
         return self.predictor.predict(docs)
 
@@ -287,22 +289,10 @@ class PLLScorer(Pipe):
                 else:
                     yield doc
 
-    def set_annotations(self, docs: list[Doc], scores: Iterable[DocScores]) -> None:
+    def set_annotations(self, docs: list[Doc], scores: Iterable[Stored]) -> None:
         """Write scores to the docs' attributes."""
-        names = self.names
-        stored, data = [names.score, names.pieces, *names.metrics.values()], key(names.data)
-        for doc, found in zip(docs, scores):
-            values: list[list[Any]] = [found.scores[0], found.pieces, *found.scores]
-            columns = list(zip(stored, values))
-            columns += [(getattr(names, name), of_tokens) for name, of_tokens in found.expected.items()]
-            if not all(found.scored):
-                columns = [
-                    (name, [value if scored else None for value, scored in zip(of_tokens, found.scored)])
-                    for name, of_tokens in columns
-                ]
-            store(doc, names, found.starts, [*columns, (names.sample, found.draws)])
-            if found.record or data in doc.user_data:  # of an earlier scoring
-                doc._.set(names.data, found.record and found.record.to_dict())
+        for doc, record in zip(docs, scores):
+            store(doc, self.names, record)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """The mean PLL and the pseudo-perplexity of the predicted docs, for `nlp.evaluate`.

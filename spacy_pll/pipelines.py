@@ -23,7 +23,7 @@ from .errors import PLLError, explained, similar
 from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
-from .prediction import Predictor
+from .prediction.predictor import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of, in_order, plain_number, shows_settings
 from .user_code import import_code
 

@@ -28,7 +28,7 @@ import ray.data  # noqa: E402
 from spacy_pll.component import get_scorer  # noqa: E402
 from spacy_pll.distributed import Worker, added_columns, annotate, serialize_pipeline  # noqa: E402
 from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
-from spacy_pll.prediction import Predictor  # noqa: E402
+from spacy_pll.prediction.asking import PendingScores  # noqa: E402
 from spacy_pll.requirements import install_command  # noqa: E402
 
 from .conftest import SENTENCES  # noqa: E402
@@ -105,7 +105,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(make_nlp, monkeypatch):
     def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr(Predictor, "_check_finite", broken)
+    monkeypatch.setattr(PendingScores, "result", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         worker(table(SENTENCES))
     with pytest.raises(RuntimeError, match="device lost"):

@@ -14,10 +14,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..arrays import FloatArray, IntArray
+from ..attributes.record import PieceRecord
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
-from ..prediction import DocScores, Predictor, batches_of
+from ..prediction.batches import batches_of
+from ..prediction.predictor import Predictor
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import Placed, check_places, place
@@ -91,7 +93,12 @@ def log_probability_bounds(
     if places:
         docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
     scored = score_draws(nlp, docs, draws, component, batch_size, targets=TEXT_SPAN if places else None)
-    return [bound_of(np.sum(found.scores, axis=1)) if any(found.pieces) else None for _, found, _ in scored]
+    return [bound_of(sums_of_draws(record)) if record.offset else None for _, record, _ in scored]
+
+
+def sums_of_draws(record: PieceRecord) -> FloatArray:
+    """The score of a text under each draw. float, shape (draws,)."""
+    return np.sum(list(record.scores.values()), axis=1)
 
 
 def bound_of(sums: FloatArray) -> Bound:
@@ -132,12 +139,13 @@ def score_draws(
     batch_size: int = BATCH_SIZE,
     done: int = 0,
     **settings: Any,
-) -> Iterator[tuple[Doc, DocScores, bool]]:
+) -> Iterator[tuple[Doc, PieceRecord, bool]]:
     """Score texts under each draw, as a metric of its own. No component `pll` changes the docs.
 
     done (int): How many texts were scored before the first one.
     settings (Any): `targets`, `keep_pieces`. Others that say how the component scores have no effect.
-    YIELDS (Tuple[Doc, DocScores, bool]): A doc, its scores, and whether a batch ends with it.
+    YIELDS (Tuple[Doc, PieceRecord, bool]): A doc, its record with the scores under each draw, and whether a batch ends
+        with it.
     """
     scorer = get_scorer(nlp, component)
     settings |= {name: getattr(scorer.settings, name) for name in ("words", "units", "max_batch_tokens")}
@@ -147,7 +155,7 @@ def score_draws(
     made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)
     for docs in batches_of(made, predictor.ends_of_batches(batch_size, done)):
         for number, (doc, found) in enumerate(zip(docs, predictor.gather(predictor.submit(docs))), 1):
-            yield doc, found, number == len(docs)
+            yield doc, PieceRecord.of(found), number == len(docs)
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:

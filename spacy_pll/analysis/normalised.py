@@ -11,9 +11,9 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..attributes.piece_record import read_record
+from ..attributes.stored import read_record
 from ..errors import PLLError
-from ..text_warnings import DIVIDED, UNSPACED_PIECES, is_clause, warn_of_clause
+from ..prediction.text_warnings import DIVIDED, UNSPACED_PIECES, is_clause, warn_of_clause
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -62,8 +62,8 @@ def normalise(
     """
     check_method(method, unigrams)
     record = read_record(tokens.doc, attr, whole=True)
-    if record is None:
-        problem = f"The doc {tokens.doc.text[:50]!r} has no record of its wordpieces, _.{attr}_data."
+    if record is None or record.pieces is None:
+        problem = f"The doc {tokens.doc.text[:50]!r} has no wordpieces in its record, _.{attr}_data."
         raise PLLError(f"{problem} Score it with keep_pieces=True.")
     metric = metric or next(iter(record.scores))
     if metric not in record.scores:

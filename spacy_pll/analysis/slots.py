@@ -18,7 +18,7 @@ from spacy.util import minibatch
 from ..arrays import FloatArray, Groups, IntArray, lazy
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..prediction import Predictor
+from ..prediction.predictor import Predictor
 from ..scoring.piece_texts import PieceTexts
 from ..scoring.windows import Context
 from ..settings import ScoringSettings
@@ -333,7 +333,7 @@ class Slots:
                 if own.start < own.stop:
                     said = log_probs[column[one.piece[own]], one.row[own] + start]
                     sums += np.bincount(one.owner[own], said, len(sums))
-        self.predictor.check_finite(np.concatenate(found))
+        self.predictor.asking.check_finite(np.concatenate(found))
         return found
 
     def answers(self, asked: Sequence[tuple[Sides, int, Pieces]], ids: IntArray) -> Iterator[tuple[int, FloatArray]]:

@@ -13,9 +13,9 @@ from spacy.util import minibatch
 from ..arrays import FloatArray, IntArray
 from ..errors import InputError
 from ..language_model.protocol import Loaded
+from ..prediction.text_warnings import UNSPACED_CHARACTER
 from ..scoring.piece_texts import PieceTexts
 from ..stream.contexts import read_places
-from ..text_warnings import UNSPACED_CHARACTER
 from ..user_warnings import warn_user
 from .gaps import GAP, Slot
 

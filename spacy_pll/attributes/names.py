@@ -23,20 +23,20 @@ class Names:
         self.first_choices = f"{attr}_first_choices"
         self.top1 = f"{attr}_top1"
         self.alternatives = f"{attr}_alternatives"
-        self.sample = f"{attr}_sample"
         self.all_pieces = f"{attr}_all_pieces"
         # Each metric has a name of its own, also for its column in tables. The first has the plain name as well.
         self.metrics = {metric: f"{attr}_{metric}" for metric in metrics}
-        stored = [attr, *self.metrics.values(), self.pieces]
-        expected = [self.entropy, self.first_choices]
+        # What tokens have: a list of the record, and how the values of several pieces are combined (`values.COMBINE`).
+        self.of_tokens = {attr: ("", "sum"), **{name: (metric, "sum") for metric, name in self.metrics.items()}}
+        self.of_tokens |= {self.pieces: ("", "count")}
+        always = [attr, *self.metrics.values(), self.pieces, self.perplexity, self.data]
+        self.of_tokens |= {self.entropy: ("entropy", "sum"), self.first_choices: ("rank", "first choices")}
+        self.of_tokens |= {self.rank: ("rank", "largest"), self.alternatives: ("alternatives", "first")}
         # By the attribute with the score: the estimate of the sum over a whole text, and its standard error.
         self.estimates = {name: (f"{name}_estimate", f"{name}_error") for name in (attr, *self.metrics.values())}
-        self.optional = [self.data, *expected, self.top1, self.rank, self.alternatives, self.sample, self.all_pieces]
-        self.optional += [name for both in self.estimates.values() for name in both]
-        self.all = [*stored, self.perplexity, *self.optional]
-        # Those that hold a value on each token, and how values are combined: a key of `values.COMBINE`.
-        self.combine = dict.fromkeys([*stored, *expected], "sum") | {self.alternatives: "first"}
-        self.combine |= {self.rank: "largest", self.sample: "largest"}
+        self.optional = [self.entropy, self.first_choices, self.top1, self.rank, self.alternatives]
+        self.optional += [self.all_pieces, *(name for both in self.estimates.values() for name in both)]
+        self.all = [*always, *self.optional]
         # `doc._.get` and the like are spaCy's, and so is what begins with an underscore, such as `doc._._obj`.
         spacys = {name for name in self.all if name.startswith("_") or hasattr(Underscore, name)}
         clash = {name for name in self.all if self.all.count(name) > 1} | spacys

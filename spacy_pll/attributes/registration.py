@@ -9,11 +9,10 @@ from typing import Any
 from spacy.tokens import Doc, Span, Token
 
 from ..errors import PLLError
-from ..metrics import BUILTIN_METRICS
+from ..metrics import BUILTIN_METRICS, pll_metrics
 from .names import Names
-from .piece_record import record_value, set_record_value
-from .stored import stored_metrics, stored_names
-from .values import all_pieces, estimate, pseudo_perplexity, set_token_value, share, sum_tokens, token_value
+from .stored import record_of, record_value, set_record, stored_metrics, stored_scores
+from .values import SUMS, all_pieces, estimate, pseudo_perplexity, refuse_value, sum_tokens, token_value, top1
 
 
 def install(names: Names) -> None:
@@ -33,12 +32,12 @@ def install(names: Names) -> None:
 
 
 def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
-    """The names of the attributes of scored docs, from the values stored on their tokens. Registers them.
+    """The names of the attributes of scored docs, from the records that they store. Registers them.
 
     So docs from a DocBin can be read in a process that has not made a pipeline with the component.
 
     attr (str): The component's setting of that name.
-    RAISES (ValueError): There are tokens, but none has a score under a metric that is registered.
+    RAISES (ValueError): There are tokens, and no scores under a metric that is registered.
     RAISES (TypeError): There is something that is neither a doc nor a span.
     """
     docs = list(docs)
@@ -46,12 +45,14 @@ def find_names(docs: Iterable[Doc | Span], attr: str = "pll") -> Names:
         if not isinstance(item, Doc | Span):
             raise TypeError(f"Scored docs or spans are needed, such as nlp(text). This is not one: {item!r:.100}.")
     whole: list[Doc] = list({id(item.doc): item.doc for item in docs}.values())
-    names, stored = Names(attr, stored_metrics(whole, attr)), stored_names(whole)
+    names = Names(attr, [metric for metric in stored_metrics(whole, attr) if metric in pll_metrics])
     if any(map(len, whole)) and not names.metrics:
+        for doc in whole:
+            record_of(doc, names.data)  # may know better why
         raise PLLError(
-            f"These docs have no scores: no token has an attribute _.{attr}_METRIC with a metric that is registered. "
-            "Score them first, with a pipeline that has the component `pll`, or name its `attr`, or import what "
-            f"registers the metric. Attributes that tokens have: {', '.join(stored) or 'none'}."
+            f"These docs have no scores: none has _.{attr}_data with scores under a metric that is registered. Score "
+            "them first, with a pipeline that has the component `pll`, or name its `attr`, or import what registers "
+            f"the metric. Scores that these docs have: {', '.join(stored_scores(whole)) or 'none'}."
         )
     install(names)
     return names
@@ -64,29 +65,34 @@ def assigned(names: Names) -> list[str]:
 
 def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
     """Class, name and contents of each attribute."""
-    for name, combine in names.combine.items():
-        getter = partial(token_value, name=name, combine=combine)
-        yield Token, name, {"getter": getter, "setter": partial(set_token_value, name=name)}
-        for cls in (Doc, Span) if combine == "sum" else ():
-            yield cls, name, {"getter": partial(sum_tokens, name=name, pieces=names.pieces)}
+    data = names.data
+
+    def extension(name: str, function: Any, **of: Any) -> dict[str, Any]:
+        return {"getter": partial(function, data=data, **of), "setter": partial(refuse_value, name=name, data=data)}
+
+    for name, (column, combine) in names.of_tokens.items():
+        yield Token, name, extension(name, token_value, column=column, combine=combine)
+        for cls in (Doc, Span) if combine in SUMS else ():
+            yield cls, name, extension(name, sum_tokens, column=column, combine=combine)
     for cls in (Doc, Span):
-        yield cls, names.perplexity, {"getter": partial(pseudo_perplexity, score=names.score, pieces=names.pieces)}
-        yield cls, names.top1, {"getter": partial(share, part=names.first_choices, whole=names.pieces)}
-    sample, pieces = names.sample, names.pieces
+        yield cls, names.perplexity, extension(names.perplexity, pseudo_perplexity)
+        yield cls, names.top1, extension(names.top1, top1)
+    columns = {name: column for name, (column, _) in names.of_tokens.items()}
     for name, of_score in names.estimates.items():
         for part, own in enumerate(of_score):
-            yield Doc, own, {"getter": partial(estimate, part=part, name=name, sample=sample, pieces=pieces)}
-    yield Doc, names.all_pieces, {"getter": partial(all_pieces, sample=sample, pieces=pieces)}
-    attr = names.score
-    yield Doc, names.data, {"getter": partial(record_value, attr=attr), "setter": partial(set_record_value, attr=attr)}
+            yield Doc, own, extension(own, estimate, column=columns[name], part=part)
+    yield Doc, names.all_pieces, extension(names.all_pieces, all_pieces)
+    for cls in (Doc, Span):
+        getter, setter = partial(record_value, attr=names.score), partial(set_record, attr=names.score)
+        yield cls, data, {"getter": getter, "setter": setter}
 
 
 def _is_same(registered: tuple[Any, ...], extension: dict[str, Any]) -> bool:
-    """Whether an attribute is registered like this, or, where values are stored, as a program without this package does
-    it to read them: with `default=None`.
+    """Whether an attribute is registered like this; or, if docs store its values, as `Doc.from_json` does it where this
+    package was not imported: with `default=None`.
     """
     if registered == (None, None, None, None):
-        return "setter" in extension
+        return extension["setter"].func is set_record
     # Equal partials do not compare as equal, nor do functions after their module was reloaded.
     identity = attrgetter("func.__module__", "func.__qualname__", "keywords")
     return isinstance(registered[2], partial) and identity(registered[2]) == identity(extension["getter"])

@@ -1,101 +1,168 @@
-"""What is stored in a Doc: a value per token, under the character at which the token began when it was scored."""
+"""Where docs store records: under one key of `user_data`, which spaCy moves with the characters."""
 
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from spacy.tokens import Doc, Token
+import numpy as np
+from spacy.tokens import Doc, Span
 
+from ..arrays import IntArray
 from ..errors import PLLError
-from ..metrics import pll_metrics
+from .joined import Claim, check_pieces, join_records, text_crc
 from .names import Names
-
-SHARED = 2048  # characters
-EXTENT = "_scored"  # a key from where to where a doc was scored, which spaCy moves with those of tokens
+from .record import FIELDS, PieceRecord, Stored
 
 
-def key(name: str, start: int | None = None, end: int | None = None) -> Any:
-    """Where spaCy stores an attribute of the token that begins at a character, or of a span, or of the doc."""
-    return ("._.", name, start, end)
+def key_of(doc: Doc, data: str) -> Any:
+    """The key of the record of a whole doc. That of a doc without tokens has no characters, which spaCy could not find
+    when it reads JSON.
 
-
-def keys(doc: Doc) -> list[Any]:
-    """The keys of all attributes in `doc.user_data`."""
-    user_data: Iterable[Any] = doc.user_data
-    return [key for key in user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."]
-
-
-def store(doc: Doc, names: Names, starts: Sequence[int], columns: Iterable[tuple[str, Sequence[Any]]]) -> None:
-    """Store columns, a name with a value for each token, and take away what an earlier scoring left, under any metric.
-
-    starts (Sequence[int]): The character with which each token begins, increasing.
+    data (str): The attribute of records, such as "pll_data".
     """
-    if doc.user_data and (earlier := keys(doc)):
-        metrics = stored_metrics([doc], names.score)
-        replaced = {EXTENT, *names.combine, *(f"{names.score}_{metric}" for metric in metrics)}
-        for old in earlier:
-            if old[1] in replaced:
-                del doc.user_data[old]
-    # A caller may have given the same dict to several docs.
-    user_data: dict[Any, Any] = doc.user_data.copy()
-    doc.user_data = user_data
-    is_short = not starts or starts[-1] < SHARED
-    user_data[key(EXTENT, 0, _end(doc))] = None
-    for name, values in columns:
-        shared = _first_keys(name)
-        others = (shared[start] if start < SHARED else key(name, start) for start in starts)
-        user_data.update(zip(map(shared.__getitem__, starts) if is_short else others, values))
+    if not len(doc):
+        return ("._.", data, None, None)
+    last = doc[-1]
+    return ("._.", data, 0, last.idx + len(last))
 
 
-@cache
-def _first_keys(name: str) -> list[Any]:
-    """The keys at the first characters of a doc. All docs share them, which saves most of their memory and time."""
-    return [key(name, start) for start in range(SHARED)]
+def is_attribute(key: Any) -> bool:
+    """Whether a key of `user_data` is an attribute: with its name, and where its characters begin and end."""
+    return isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
 
 
-def stored_values(first: Token, last: Token, name: str) -> list[Any]:
-    """What is stored for the tokens that began in the characters of a run of tokens.
-
-    RAISES (PLLError): Values of what `Span.as_doc` cut away are among them.
-    """
-    user_data: dict[Any, Any] = first.doc.user_data
-    begin, end = first.idx, last.idx + len(last)
-    if not user_data:
-        return []
-    places = _first_keys(name)[begin:end] if end <= SHARED else [key(name, i) for i in range(begin, end)]
-    values, n = list(map(user_data.get, places)), last.i - first.i + 1
-    if n == len(first.doc) or len(values) - values.count(None) > n:  # which merged tokens have, too
-        _check_apart(first.doc)
-    return values
+# Of each doc, by the attribute of records: a key, what is stored there, and the record of the doc once it is read.
+_found: WeakKeyDictionary[Doc, dict[str, tuple[Any, Stored, PieceRecord | None]]] = WeakKeyDictionary()
 
 
-def _end(doc: Doc) -> int:
-    """Where the last token of a doc ends."""
-    return doc[-1].idx + len(doc[-1]) if len(doc) else 0
+def store(doc: Doc, names: Names, record: Stored) -> None:
+    """Store a record, and take away what an earlier scoring left."""
+    user_data: dict[Any, Any] = doc.user_data
+    if user_data:
+        replaced = {*names.all}
+        user_data = {key: of for key, of in user_data.items() if not (is_attribute(key) and key[1] in replaced)}
+    key = key_of(doc, names.data)
+    doc.user_data = {**user_data, key: record}  # a caller may have given one dict to several docs
+    _found.setdefault(doc, {})[names.data] = key, record, None  # it is the doc's own
 
 
-def _check_apart(doc: Doc) -> None:
-    """RAISES (PLLError): The docs from which a doc was joined lay over each other."""
-    if key(EXTENT, 0, _end(doc)) in doc.user_data:
-        return
-    extents = sorted((start, end) for _, name, start, end in keys(doc) if name == EXTENT)
-    if any(end > start for (_, end), (start, _) in zip(extents, extents[1:])):
-        raise PLLError(
-            f"Values of other texts are among those of {doc.text[:50]!r}: the docs that were joined have the values of "
-            "all tokens of the docs out of which `Span.as_doc` cut them.",
-            "Add up the scores of the spans, or score the joined doc again: nlp(doc).",
-        )
-
-
-def stored_names(docs: Iterable[Doc]) -> list[str]:
-    """The attributes that tokens have values of, in the order in which they were stored."""
-    # Only those of tokens have a start and no end.
-    found = (name for doc in docs for _, name, start, end in keys(doc) if start is not None and end is None)
-    return list(dict.fromkeys(found))
+def stored_records(doc: Doc, data: str) -> dict[Any, Stored]:
+    """The records of a doc, by their keys. A doc that was joined has several."""
+    items = doc.user_data.items() if doc.user_data else ()
+    own = {key: of for key, of in items if is_attribute(key) and key[1] == data}
+    return {key: of for key, of in own.items() if isinstance(of, dict) and "gaps" in of}
 
 
 def stored_metrics(docs: Iterable[Doc], attr: str) -> list[str]:
-    """The metrics that tokens have scores of under an `attr`, in the order of the component's metrics."""
-    prefix, reserved = f"{attr}_", Names(attr, []).all
-    names = [name for name in stored_names(docs) if name.startswith(prefix) and name not in reserved]
-    return [metric for name in names if (metric := name.removeprefix(prefix)) in pll_metrics]
+    """The metrics that docs have scores under, the first one first."""
+    records = (record for doc in docs for record in stored_records(doc, f"{attr}_data").values())
+    return list(dict.fromkeys(metric for record in records for metric in record["scores"]))
+
+
+def stored_scores(docs: Iterable[Doc]) -> list[str]:
+    """The attributes with scores that docs have, of any component, also under metrics that are not registered."""
+    docs = list(docs)
+    records = ((key, of) for doc in docs for key, of in doc.user_data.items() if is_attribute(key))
+    attrs = (key[1].removesuffix("_data") for key, of in records if isinstance(of, dict) and "gaps" in of)
+    return [f"{attr}_{metric}" for attr in dict.fromkeys(attrs) for metric in stored_metrics(docs, attr)]
+
+
+def stored_fields(docs: Iterable[Doc], attr: str) -> set[str]:
+    """What else the records of docs have, such as "rank"."""
+    return {name for doc in docs for record in stored_records(doc, f"{attr}_data").values() for name in record}
+
+
+def record_of(doc: Doc, data: str) -> PieceRecord | None:
+    """The record of a doc; of one that was joined or cut, made from those that lie over it. None if nothing was scored.
+
+    data (str): The attribute of records, such as "pll_data".
+    RAISES (PLLError): Version 1 scored the doc.
+    """
+    found = _found.get(doc)
+    if found is not None and data in found:
+        key, stored, record = found[data]
+        if doc.user_data.get(key) is stored:
+            if record is None:
+                record = PieceRecord.of(stored)
+                found[data] = key, stored, record
+            return record
+    records = stored_records(doc, data)
+    if not records:
+        _check_version(doc, data)
+        return None
+    text, whole = doc.text, records.get(key_of(doc, data))
+    if whole is not None and whole["crc"] == text_crc(text):
+        record = PieceRecord.of(whole)
+    else:
+        record = join_records(text, [Claim.of(begin, end, of) for (*_, begin, end), of in records.items()])
+    _found.setdefault(doc, {})[data] = (*next(iter(records.items())), record)
+    return record
+
+
+def _check_version(doc: Doc, data: str) -> None:
+    pieces = f"{data.removesuffix('_data')}_pieces"  # of each token
+    if any(is_attribute(key) and key[1] == pieces and key[2] is not None for key in doc.user_data):
+        raise PLLError(
+            f"The doc {doc.text[:50]!r} was scored by version 1 of spacy-pll, which stored scores in another way.",
+            "Score it again: nlp(doc).",
+        )
+
+
+def read_record(doc: Doc, attr: str, whole: bool = False) -> PieceRecord | None:
+    """The record of a doc, with the indices of the tokens that the doc has now; None if there is none.
+
+    whole (bool): With the pieces that were not drawn.
+    RAISES (PLLError): It is not known which pieces some characters have.
+    """
+    record = record_of(doc, f"{attr}_data")
+    if record is None:
+        return None
+    record.between(0, len(doc.text))
+    record = record if whole else record.of_drawn()
+    starts = np.fromiter((token.idx for token in doc), np.int64, len(doc))
+    token = np.searchsorted(starts, record.offset, side="right") - 1
+    return replace(record, token=np.maximum(token, 0).tolist())
+
+
+def record_value(tokens: Doc | Span, attr: str) -> dict[str, Any] | None:
+    """The value of `_.pll_data`: the record as plain lists; of a span, that of its tokens."""
+    record = read_record(tokens.doc, attr, whole=True)
+    if record is None:
+        return None
+    if isinstance(tokens, Span):
+        own = record.between(tokens.start_char, tokens.end_char)
+        record = record.map_lists(lambda of: of[own])
+    return record.to_dict()
+
+
+def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
+    """Set `_.pll_data` to what it was before, as `Doc.from_json` does: to a record as docs store it, or as people read
+    it.
+
+    RAISES (PLLError): It is something else.
+    """
+    user_data: dict[Any, Any] = tokens.doc.user_data
+    doc, given = tokens.doc, value if isinstance(value, dict) else {}
+    if {"gaps", "crc", "checks", "scores"} <= given.keys():
+        data = f"{attr}_data"
+        key = ("._.", data, tokens.start_char, tokens.end_char) if isinstance(tokens, Span) else key_of(doc, data)
+        user_data[key] = given
+    elif {"offset", "scores", "scored"} <= given.keys() and isinstance(tokens, Doc):
+        kept = {name: of for name, of in given.items() if name in FIELDS}
+        user_data[key_of(doc, f"{attr}_data")] = kept | describe_text(doc.text, np.array(given["offset"], np.int64))
+    else:
+        raise PLLError(
+            f"_.{attr}_data cannot be set to {value!r:.100}, but only to what _.{attr}_data of a scored doc was."
+        )
+    _found.pop(doc, None)
+
+
+def describe_text(text: str, offset: IntArray) -> Stored:
+    """What a record stores of a text and of where its pieces begin. offset (int array, shape (pieces,))"""
+    checks = check_pieces(text, offset, np.append(offset, len(text))[1:])
+    return {
+        "crc": text_crc(text),
+        "gaps": tuple(np.diff(offset, prepend=0).tolist()),
+        "checks": checks.tobytes().decode("ascii"),
+    }

@@ -1,14 +1,17 @@
-"""The values of the attributes: those of a token from what is stored, those of a Doc or Span from its tokens."""
+"""The values of the attributes. Each is computed from the pieces that begin in its characters."""
 
 import math
+import sys
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
 
 from ..errors import PLLError
-from .stored import key, stored_values
+from .record import PieceRecord, overlap
+from .stored import record_of
 
 
 class Alternative(NamedTuple):
@@ -19,151 +22,139 @@ class Alternative(NamedTuple):
     begins_word: bool | None  # None: the tokenizer does not say
 
 
-def sum_tokens(tokens: Doc | Span, name: str, pieces: str) -> Any:
-    """The sum of a token attribute over a Doc or Span; None if no wordpiece was scored there.
+# How one value is made from those of several pieces, or of none.
+COMBINE: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "sum": lambda known: sum(known, 0.0),
+    "count": len,
+    "first choices": lambda ranks: sum(rank == 1 for rank in ranks),
+    "largest": lambda known: max(known, default=None),
+    "first": lambda known: [Alternative(*stored) for stored in next(filter(None, known), ())],
+}
+SUMS = ("sum", "count", "first choices")  # docs and spans have these, too
 
-    pieces (str): The attribute with the numbers of wordpieces, whose own sum may be 0, as it is without tokens.
-    RAISES (ValueError): The span begins or ends inside a token that was split after it was scored.
+
+def known_in(record: PieceRecord, column: str, begin: int = 0, end: int = sys.maxsize) -> list[Any]:
+    """The values of the pieces in some characters, without those that are not known.
+
+    column (str): A list by piece: see `PieceRecord.column`.
     """
-    if not len(tokens):
-        return 0 if name == pieces else None
-    find = stored_values if isinstance(tokens, Doc) else _values  # a doc does not cut a token
-    total = _sum(find(tokens[0], tokens[-1], name))
-    # The empty sum would be the best score there is.
-    return None if total == 0 and name != pieces and sum_tokens(tokens, pieces, pieces) == 0 else total
+    return [value for value in values_in(record, column, begin, end) if value is not None]
 
 
-def sums_by_token(doc: Doc, name: str, pieces: str) -> list[Any]:
-    """What `sum_tokens` gives for each token as a span, from one reading of the doc."""
-    places = [(token.idx, token.idx + len(token)) for token in doc]
-    is_whole = all(key(name, start) in doc.user_data for start, _ in places)  # no token was split
-    values = stored_values(doc[0], doc[-1], name) if places else []
-    sums = [_sum(values[start:end]) if is_whole else 0 for start, end in places]
-    return [sum_tokens(doc[i : i + 1], name, pieces) if total == 0 else total for i, total in enumerate(sums)]
+def values_in(record: PieceRecord, column: str, begin: int, end: int) -> Sequence[Any]:
+    """The values of the pieces in some characters."""
+    values = record.column(column)
+    return () if values is None else values[record.between(begin, end)]
 
 
-def token_value(token: Token, name: str, combine: str = "sum") -> Any:
-    """The value of a token attribute, for a merged token made from those of its parts; None if it was not scored.
-
-    combine (str): How the value of several pieces or parts is made: a key of `COMBINE`.
-    RAISES (ValueError): The token is a part of a token that was scored and then split.
+def value_in(record: PieceRecord | None, column: str, combine: str, begin: int, end: int) -> Any:
+    """The value of a token; None if it was not scored, or not in this way, as in a doc that was joined from docs of
+    several components. combine (str): A key of `COMBINE`.
     """
-    return COMBINE[combine](_values(token, token, name))
-
-
-def _values(first: Token, last: Token, name: str) -> list[Any]:
-    """What is stored for a run of tokens. Merging or splitting tokens changes nothing in it. So the values of merged
-    tokens can be combined, and of a token that was split, only the value of the whole is known.
-    """
-    part = None
-    user_data = first.doc.user_data
-    if user_data and key(name, first.idx) not in user_data and _is_later_part(first, name):
-        part = first
-    elif user_data and not last.whitespace_ and last.i + 1 < len(last.doc):
-        ends_there = key(name, last.idx + len(last)) in user_data
-        part = last if not ends_there and _is_later_part(last.nbor(), name) else None
-    if part is not None:
-        raise PLLError(
-            f"{part.text!r} is a part of a token that was split after it was scored, so its _.{name} is not known. Put "
-            "the component that splits tokens before `pll` in the pipeline. Values of the doc, and of spans that do "
-            "not cut such a token, can be read."
-        )
-    return stored_values(first, last, name)
-
-
-def _is_later_part(token: Token, name: str) -> bool:
-    """Whether a token without an entry is a part, but not the first, of a token that was scored and then split.
-
-    Such a part follows the part that has the entry of the whole, without white space between them. All other tokens of
-    a scored doc have an entry; where they were not scored, it is None. Docs that `Doc.from_docs` joined may have tokens
-    without entries that are no parts.
-    """
-    user_data = token.doc.user_data
-    while token.i > 0:
-        token = token.nbor(-1)
-        if token.whitespace_ or token.is_space:
-            return False
-        if key(name, token.idx) in user_data:
-            return user_data[key(name, token.idx)] is not None
-    return False
-
-
-def set_token_value(token: Token, value: Any, name: str) -> None:
-    """Set a token attribute by hand."""
-    user_data = token.doc.user_data
-    for start in range(token.idx + 1, token.idx + len(token)):
-        user_data.pop(key(name, start), None)
-    user_data[key(name, token.idx)] = value
-    # Tokens without an entry would be taken for parts of this one.
-    if token.i + 1 < len(token.doc) and key(name, token.nbor().idx) not in user_data:
-        for other in token.doc:
-            user_data.setdefault(key(name, other.idx), None)
-
-
-def _sum(values: Iterable[Any]) -> Any:
-    """The sum of the values that are not None; None if there is none."""
+    if record is None or record.column(column) is None:
+        return None
+    values = values_in(record, column, begin, end)
     known = [value for value in values if value is not None]
-    if len(known) == 1:
-        return known[0]  # as it was stored
-    return sum(known) if known else None
+    return COMBINE[combine](known) if known or not values and overlap(record.scored, begin, end) else None
 
 
-def _largest(values: Iterable[Any]) -> Any:
-    """The largest of the values that are not None; None if there is none, or nothing but 0."""
-    return max((value for value in values if value is not None), default=None) or None
+def sum_in(record: PieceRecord | None, column: str, combine: str, begin: int = 0, end: int = sys.maxsize) -> Any:
+    """The value of a doc or span; None if no wordpiece was scored there, since the empty sum would be the best score
+    there is. How many pieces there are is known to be 0 where something was scored.
+    """
+    known = [] if record is None else known_in(record, column, begin, end)
+    if known or combine == "count" and (begin == end or record is not None and overlap(record.scored, begin, end)):
+        return COMBINE[combine](known)
+    return None
 
 
-def _first(values: Iterable[Any]) -> list[Alternative] | None:
-    """The first of the lists of alternatives that is not empty; None if there is no list."""
-    lists = [value for value in values if value is not None]
-    return [Alternative(*stored) for stored in next(filter(None, lists), [])] if lists else None
+def sums_in(
+    record: PieceRecord | None, metrics: Sequence[str], places: Iterable[tuple[int, int]]
+) -> Iterator[tuple[float | None, dict[str, float | None], int]]:
+    """For each of several places, such as those of all tokens of a doc: the score under the first metric, the scores
+    under all, and the number of pieces.
+    """
+    lists = [] if record is None else [record.scores.get(metric) or () for metric in metrics]
+    for begin, end in places:
+        known = [[x for x in of[record.between(begin, end)] if x is not None] for of in lists] if record else []
+        sums = [sum(own, 0.0) if own else None for own in known] or [None] * len(metrics)
+        yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
 
 
-# How the value of a token is made from those of several pieces, or of the tokens that were merged.
-COMBINE: dict[str, Callable[[Iterable[Any]], Any]] = {"sum": _sum, "largest": _largest, "first": _first}
+def place_of(tokens: Doc | Span) -> tuple[Doc, int, int]:
+    """A doc, and where a part of it begins and ends, in characters."""
+    if isinstance(tokens, Doc):
+        return tokens, 0, sys.maxsize if len(tokens) else 0
+    return tokens.doc, tokens.start_char, tokens.end_char
 
 
-def pseudo_perplexity(tokens: Doc | Span, score: str, pieces: str) -> float | None:
+# Getters
+
+
+def token_value(token: Token, data: str, column: str, combine: str) -> Any:
+    """The value of an attribute of tokens; None if the token was not scored."""
+    begin = token.idx
+    return value_in(record_of(token.doc, data), column, combine, begin, begin + len(token))
+
+
+def sum_tokens(tokens: Doc | Span, data: str, column: str, combine: str) -> Any:
+    """The same over a doc or span; None if no wordpiece was scored there."""
+    doc, begin, end = place_of(tokens)
+    return sum_in(record_of(doc, data), column, combine, begin, end)
+
+
+def _known(tokens: Doc | Span, data: str, column: str) -> list[Any]:
+    doc, begin, end = place_of(tokens)
+    record = record_of(doc, data)
+    return [] if record is None else known_in(record, column, begin, end)
+
+
+def pseudo_perplexity(tokens: Doc | Span, data: str) -> float | None:
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
-    n = sum_tokens(tokens, pieces, pieces)
-    return exp_or_inf(-sum_tokens(tokens, score, pieces) / n) if n else None
+    known = _known(tokens, data, "")
+    return exp_or_inf(-sum(known) / len(known)) if known else None
 
 
-def estimate(doc: Doc, part: int, name: str, sample: str, pieces: str) -> float | None:
+def top1(tokens: Doc | Span, data: str) -> float | None:
+    """The share of the wordpieces that were the model's first choice; None if that is not known."""
+    ranks = _known(tokens, data, "rank")
+    return COMBINE["first choices"](ranks) / len(ranks) if ranks else None
+
+
+def estimate(doc: Doc, data: str, column: str, part: int) -> float | None:
     """An estimate of the sum of a score over all words of a text, from those that were drawn; or its standard error
     (Cochran 1977, Sampling Techniques, sections 2.5 to 2.11). None where nothing was scored. Words that `Span.as_doc`
     left out count as 0; different texts, as `Doc.from_docs` joins them, are independent.
 
     part (int): 0 for the estimate, 1 for the error.
     """
-    total, variance = sum_tokens(doc, name, pieces), 0.0
-    if total is None:
+    record, known = record_of(doc, data), _known(doc, data, column)
+    if record is None or not known:
         return None
-    texts = defaultdict[tuple[int, int, int], defaultdict[int, float]](lambda: defaultdict(float))
-    for score, draw in _stored(doc, name, sample):
-        if draw and score is not None:
-            texts[tuple(draw[:3])][draw[3]] += score
-    for (_, n, n_all), units in texts.items():
-        drawn = sum(units.values())
+    total, variance, units = sum(known), 0.0, defaultdict[int, float](float)
+    for unit, score in zip(record.unit or (), record.column(column) or ()):
+        if unit is not None and score is not None:
+            units[unit] += score
+    firsts = [first for *_, first in record.drawn or ()]
+    texts = defaultdict[int, list[float]](list)
+    for unit, score in units.items():
+        texts[bisect_right(firsts, unit) - 1].append(score)
+    for text, scores in texts.items():
+        _, n, n_all, _ = (record.drawn or ())[text]
+        drawn = sum(scores)
         total += (n_all / n - 1) * drawn
-        squares = sum(score**2 for score in units.values()) - drawn**2 / n
+        squares = sum(score**2 for score in scores) - drawn**2 / n
         variance += n_all * (n_all - n) / (n * max(1, n - 1)) * max(0.0, squares)
     return math.sqrt(variance) if part else total
 
 
-def all_pieces(doc: Doc, sample: str, pieces: str) -> Any:
+def all_pieces(doc: Doc, data: str) -> int | None:
     """The number of wordpieces, drawn or not; None where nothing was scored."""
-    return _sum(draw[4] if draw else n for n, draw in _stored(doc, pieces, sample)) if len(doc) else 0
-
-
-def _stored(doc: Doc, *names: str) -> Iterable[tuple[Any, ...]]:
-    return zip(*(stored_values(doc[0], doc[-1], name) for name in names))
-
-
-def share(tokens: Doc | Span, part: str, whole: str) -> float | None:
-    """What share of the wordpieces has something, such as `first_choices`; None if that is not known."""
-    parts, n = sum_tokens(tokens, part, whole), sum_tokens(tokens, whole, whole)
-    return parts / n if parts is not None and n else None
+    record = record_of(doc, data)
+    if record is None or not record.scored:
+        return None if len(doc) else 0
+    own = record.between(0, sys.maxsize)
+    return len(record.offset[own])
 
 
 def exp_or_inf(x: float) -> float:
@@ -172,3 +163,14 @@ def exp_or_inf(x: float) -> float:
         return math.exp(x)
     except OverflowError:
         return math.inf
+
+
+# Setters
+
+
+def refuse_value(tokens: Doc | Span | Token, value: Any, name: str, data: str) -> None:
+    """RAISES (PLLError): Always."""
+    raise PLLError(
+        f"_.{name} cannot be set: it is computed from the doc's wordpieces, _.{data}. To keep scores in JSON, write "
+        f'doc.to_json(underscore=["{data}"]). For values of your own, register an attribute with another name.'
+    )

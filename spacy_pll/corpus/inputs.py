@@ -19,7 +19,7 @@ from spacy.vocab import Vocab
 from ..cells import is_missing
 from ..component import get_scorer
 from ..errors import InputError
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import PLACES_AT_ONCE, SHARED_ADVICE, between, read_places
 from ..stream.outcomes import ERROR

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import to_json
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..requirements import extra
 from ..tables.rows import TextRows
 from .columns import InputColumns, json_bytes

@@ -18,11 +18,11 @@ from spacy.tokens import Doc
 
 from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
-from ..attributes.piece_record import read_record
+from ..attributes.stored import read_record
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..progress import number_of, progress_bar
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
@@ -172,7 +172,7 @@ class AgreementCounts:
         names = [side.scorer.names for side in self.sides]
         for docs in zip(first, second, strict=True):
             a, b = (read_record(doc, one.score, whole=True) for doc, one in zip(docs, names))
-            assert a and b  # both keep them
+            assert a and b  # of every scored doc
             tokens = list(_tokens(self.n, *docs, *names))
             found = {"word": [token.scores for token in tokens]}
             if a.ids and b.ids:

@@ -15,25 +15,26 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws
+from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws, sums_of_draws
 from ..arrays import FloatArray, IntArray
-from ..attributes.piece_record import PieceRecord, read_record
+from ..attributes.record import PieceRecord
+from ..attributes.stored import read_record
 from ..attributes.values import exp_or_inf
 from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
-from ..progress import number_of, with_progress
-from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
-from ..settings import BATCH_SIZE
-from ..stream.known import KeptScores, read_each, score_places
-from ..stream.workers import Work
-from ..text_warnings import (
+from ..prediction.text_warnings import (
     DIVIDED,
     UNSPACED_CHARACTER,
     UNSPACED_PIECES,
     is_clause,
     warn_of_clause,
 )
+from ..progress import number_of, with_progress
+from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
+from ..settings import BATCH_SIZE
+from ..stream.known import KeptScores, read_each, score_places
+from ..stream.workers import Work
 from ..texts import check_texts, plain_texts
 from .intervals import Z
 
@@ -236,7 +237,7 @@ def perplexity(
         draws = draws_of(n_passes=n_passes, seed=seed)
         scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
         for doc, drawn, ends_batch in with_progress(scored, n, n_known, show_progress):
-            one = of_text(doc, drawn.record), {METRIC: np.sum(drawn.scores, axis=1).tolist()}, 0
+            one = of_text(doc, drawn), {METRIC: sums_of_draws(drawn).tolist()}, 0
             kept.add([one], ends_batch)
             yield one
 

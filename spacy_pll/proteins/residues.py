@@ -11,9 +11,11 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..arrays import FloatArray
+from ..attributes.record import PieceRecord
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..prediction import Predictor, batches_of
+from ..prediction.batches import batches_of
+from ..prediction.predictor import Predictor
 from ..scoring.windows import Context
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
 from ..settings import BATCH_SIZE, ScoringSettings
@@ -155,7 +157,7 @@ def marginals(
     scores = np.zeros(len(variants))
     for number, question, residue, sign in asked:
         scores[number] += sign * log_probs[row[question], column[residue]]
-    residues.predictor.check_finite(scores)
+    residues.predictor.asking.check_finite(scores)
     return scores
 
 
@@ -191,7 +193,7 @@ def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores
         for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
             some = sequences[max(first, done) : first + BATCH_SIZE]
             for batch in batches_of(map(residues.doc, some), predictor.ends_of_batches(BATCH_SIZE)):
-                yield [float(np.sum(doc.scores[0])) for doc in predictor.predict(batch)]
+                yield [float(np.sum(PieceRecord.of(one).first)) for one in predictor.predict(batch)]
 
     scores = np.array(find_each(sequences, find, "sequences", kept, show))
     return scores[1:] - scores[0]

@@ -19,7 +19,7 @@ from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
 from ..language_model.protocol import Loaded
 from ..pipelines import make_pipeline
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..scoring.wordpieces import Encoded, trim
 from ..span_getters import TEXT_SPAN, get_sent_spans
 from ..texts import lone_surrogate, plain_text

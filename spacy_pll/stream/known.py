@@ -5,6 +5,7 @@ kept in parts beside its output, from which the next run goes on.
 import json
 import math
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
-import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..attributes.names import Names
-from ..attributes.piece_record import read_record
+from ..attributes.stored import record_of
+from ..attributes.values import sums_in
 from ..component import get_scorer
 from ..errors import PLLError, RunComplete, explained
 from ..files import OUTPUTS
@@ -190,9 +191,9 @@ def score_distinct(
     RAISES (ValueError): A text cannot be scored, or has words, and none of them was scored.
     """
     distinct, kept = list(parts), kept or KeptScores()
-    needs_pieces = any(not of_text or any(of_text) for of_text in parts.values())
+    needs_ids = not all(parts.values())
     n_earlier = len(kept.found[n_kept:][: len(parts)])
-    nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_pieces else {})
+    nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_ids else {})
     names = get_scorer(nlp).names
 
     def read(number: int, doc: Doc) -> list[TextSums]:
@@ -236,36 +237,31 @@ def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that `placed` made, once it is scored."""
-    (text,), pieces = named_spans(doc, TEXT_SPAN), doc._.get(names.pieces)
-    if pieces is None and any(not token.is_space for token in text):
-        raise PLLError(
-            f"Nothing was scored in the text {text.text[:100]!r}. If the pipeline's `pll` component leaves out spans "
-            "of the text, use one that scores whole texts."
-        )
-    scores = [doc._.get(name) for name in names.metrics.values()]
-    return TextSums(tuple(scores) if pieces else (math.nan,) * len(scores), pieces or 0)
+    [(_, scores, pieces)] = sums_in(record_of(doc, names.data), list(names.metrics), [(0, sys.maxsize)])
+    if not pieces and doc._.get(names.pieces) is None:
+        [text] = named_spans(doc, TEXT_SPAN)
+        if any(not token.is_space for token in text):
+            raise PLLError(
+                f"Nothing was scored in the text {text.text[:100]!r}. If the pipeline's `pll` component leaves out "
+                "spans of the text, use one that scores whole texts."
+            )
+    return TextSums(tuple(math.nan if score is None else score for score in scores.values()), pieces)
 
 
 def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int) -> list[TextSums]:
-    """The scores of parts of the text of such a doc: see `score_distinct`. It has `keep_pieces`, but for whole texts.
+    """The scores of parts of the text of such a doc: see `score_distinct`. For those of each piece, it has
+    `keep_pieces`.
 
-    A wordpiece belongs to the part in which its first visible character lies. Without one, it is where its token ends.
+    A wordpiece belongs to the part in which its first visible character lies.
 
     before (int): How many characters stand before the text.
     """
-    whole = text_sums(doc, names)  # fails if nothing was scored
-    if parts and not any(parts):
-        return [whole for _ in parts]
-    record = read_record(doc, names.score)
-    assert record  # which the component keeps
+    whole, record = text_sums(doc, names), record_of(doc, names.data)  # fails if nothing was scored
     if not parts:
-        return [TextSums(tuple(scores), 1, id) for id, *scores in zip(record.ids, *record.scores.values())]
-    ends = np.array([token.idx + len(token) for token in doc], dtype=np.int64)
-    where = np.minimum(np.array(record.start, dtype=np.int64), ends[np.array(record.token, dtype=np.int64)] - 1)
-    values = [np.array(scores, dtype=np.float64) for scores in record.scores.values()]
-
-    def of_part(start: int, end: int) -> TextSums:
-        inside = (before + start <= where) & (where < before + end)
-        return TextSums(tuple(float(scores[inside].sum()) for scores in values), int(inside.sum()))
-
-    return [of_part(*part) if part else whole for part in parts]
+        assert record  # of every scored doc
+        drawn = record.of_drawn()
+        return [TextSums(tuple(scores), 1, id) for id, *scores in zip(drawn.ids, *drawn.scores.values())]
+    places = [(before + part[0], before + part[1]) for part in parts if part]
+    found = sums_in(record, list(names.metrics), places)
+    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in found)
+    return [next(of_parts) if part else whole for part in parts]

@@ -24,7 +24,7 @@ from spacy.tokens.underscore import Underscore
 
 from ..component import get_scorer
 from ..errors import PLLError
-from ..prediction import batches_of
+from ..prediction.batches import batches_of
 from ..progress import number_of, with_progress
 from ..settings import BATCH_SIZE
 from ..texts import Text, plain_texts

@@ -8,10 +8,11 @@ from spacy.tokens import Doc, Span
 
 from ..attributes.names import Names, select_metrics
 from ..attributes.registration import find_names
-from ..attributes.stored import stored_names
+from ..attributes.stored import record_of, stored_fields
+from ..attributes.values import value_in
 from ..requirements import extra
 from ..settings import ScoringSettings
-from .rows import columns, token_spans, token_values
+from .rows import columns, token_values
 from .words import WordRows, WordTable
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def to_dataframe(
         raise TypeError(f'`words` must be a WordTable, such as WordTable("whitespace"). It is {words!r}.')
     docs = [docs] if isinstance(docs, Doc | Span) else list(docs)
     names = Names(attr, [*select_metrics(find_names(docs, attr), metrics)])
-    stored = stored_names(item.doc for item in docs)
-    settings = ScoringSettings(alternatives=int(names.alternatives in stored), distribution=names.rank in stored)
-    settings = replace(settings, sample_words=1 if names.sample in stored else None)
+    stored = stored_fields((item.doc for item in docs), attr)
+    settings = ScoringSettings(alternatives=int("alternatives" in stored), distribution="rank" in stored)
+    settings = replace(settings, sample_words=1 if "drawn" in stored else None)
     of_token = columns(names, settings, "tokens")
     types = {"token": "int64", "text": str, names.pieces: int, **of_token}
     if words:
@@ -85,10 +86,11 @@ def to_dataframe(
     def rows_of(tokens: Doc | Span) -> Iterable[dict[str, Any]]:
         if words:
             return of_words.of(tokens)
+        record, places = record_of(tokens.doc, names.data), ((one.idx, one.idx + len(one)) for one in tokens)
         return (
-            {"token": token.start, "text": token.text, names.pieces: token._.get(names.pieces)}
-            | token_values(token, names, of_token)
-            for token in token_spans(tokens)
+            {"token": token.i, "text": token.text, names.pieces: value_in(record, "", "count", *place)}
+            | token_values(record, *place, names, of_token)
+            for token, place in zip(tokens, places)
         )
 
     rows = [{"doc": number, **row} for number, doc in enumerate(docs) for row in rows_of(doc)]

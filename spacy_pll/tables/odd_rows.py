@@ -6,7 +6,7 @@ from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..text_warnings import UNSPACED_CHARACTER, is_clause, script_of
+from ..prediction.text_warnings import UNSPACED_CHARACTER, is_clause, script_of
 from ..user_warnings import warn_user
 
 if TYPE_CHECKING:

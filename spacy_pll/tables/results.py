@@ -1,5 +1,6 @@
 """From texts to scores in one call."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc
 
-from ..attributes.values import sums_by_token
+from ..attributes.stored import record_of
+from ..attributes.values import sums_in
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
@@ -69,16 +71,11 @@ class Scores(Sequence[TextScore]):
     def __getitem__(self, index: int | slice) -> "TextScore | Scores":
         if isinstance(index, slice):
             return Scores(self.docs[index], self._rows)
-        doc, pieces = self.docs[index], self._names.pieces
-        read = [*self._names.metrics.values(), pieces]
-        sums = zip(*(sums_by_token(doc, name, pieces) for name in read))
-        tokens = (TokenScore(token.text, token.idx, *self._scores(own)) for token, own in zip(doc, sums))
-        of_text = self._scores(map(doc._.get, read))
+        doc, metrics = self.docs[index], list(self._names.metrics)
+        record, places = record_of(doc, self._names.data), [(token.idx, token.idx + len(token)) for token in doc]
+        tokens = [TokenScore(token.text, token.idx, *own) for token, own in zip(doc, sums_in(record, metrics, places))]
+        [of_text] = sums_in(record, metrics, [(0, sys.maxsize)])
         return TextScore(doc.text, *of_text, doc._.get(self._names.perplexity), tuple(tokens))
-
-    def _scores(self, sums: Iterable[Any]) -> tuple[float | None, dict[str, float | None], int]:
-        *scores, pieces = sums
-        return scores[0], dict(zip(self._names.metrics, scores)), pieces or 0
 
     def __repr__(self) -> str:
         table: Table = [("text", *self._rows.types)]

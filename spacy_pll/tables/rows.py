@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 
 from ..analysis.normalised import normalise
 from ..analysis.unigrams import Unigrams
 from ..attributes.names import Names
-from ..attributes.piece_record import read_record
+from ..attributes.record import PieceRecord
+from ..attributes.stored import read_record
+from ..attributes.values import sum_in, value_in
 from ..errors import InputError
 from ..settings import ScoringSettings
 
@@ -38,23 +40,23 @@ def columns(names: Names, settings: ScoringSettings, level: Level) -> dict[str, 
     return {**scores, **expected, **listed}
 
 
-def token_spans(tokens: Doc | Span) -> Iterator[Span]:
-    """The tokens as spans: the score of a span is None where it has no wordpiece, that of a token 0.0."""
-    for token in tokens:
-        yield token.doc[token.i : token.i + 1]
+def token_values(
+    record: PieceRecord | None, begin: int, end: int, names: Names, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values in the columns of tokens, or of words.
 
-
-def token_values(span: Span, names: Names, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a token in the columns of tokens; or the sums over a span, in those of words."""
-    values = {name: span._.get(name) for name in names.metrics.values()}
-    score = span._.get(names.score)
+    record (Optional[PieceRecord]): Of the doc, so that it is looked up once for all tokens.
+    begin, end (int): Where the token or word begins and ends, in characters.
+    """
+    values = {name: sum_in(record, metric, "sum", begin, end) for metric, name in names.metrics.items()}
+    score = sum_in(record, "", "sum", begin, end)
     values["surprisal"] = None if score is None else 0.0 - score  # 0 without a minus
     if "rank" in columns:
-        values["rank"] = span[0]._.get(names.rank)
+        values["rank"] = value_in(record, "rank", "largest", begin, end)
     if "entropy" in columns:
-        values["entropy"] = span._.get(names.entropy)
+        values["entropy"] = sum_in(record, "entropy", "sum", begin, end)
     if "alternatives" in columns:
-        alternatives = span[0]._.get(names.alternatives)
+        alternatives = value_in(record, "alternatives", "first", begin, end)
         values["alternatives"] = alternatives and [one.text for one in alternatives]
         values["alternative_log_probs"] = alternatives and [one.log_prob for one in alternatives]
     return values
@@ -133,8 +135,8 @@ class TokenRows(TextRows):
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         record, of_token = read_record(doc, self.names.score, whole=True), columns(self.names, self.settings, "tokens")
         places = record.by_token() if record else {}
-        for token in token_spans(doc):
-            if not token[0].is_space:
-                row = {"doc": number, "token": token.start, self.column: token.text, **fields}
-                row["pieces"] = [record.pieces[i] for i in places[token.start]] if record else []
-                yield row | token_values(token, self.names, of_token)
+        for token in doc:
+            if not token.is_space:
+                row = {"doc": number, "token": token.i, self.column: token.text, **fields}
+                row["pieces"] = [record.pieces[i] for i in places[token.i]] if record and record.pieces else []
+                yield row | token_values(record, token.idx, token.idx + len(token), self.names, of_token)

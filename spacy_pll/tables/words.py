@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from spacy.tokens import Doc, Span
 
+from ..attributes.stored import record_of
+from ..attributes.values import sum_in
 from ..errors import PLLError
+from ..prediction.text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..requirements import extra
 from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN, named_spans, stored_spans
-from ..text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
@@ -115,8 +117,9 @@ class WordRows(TextRows):
             region = {i: label for *_, label, start, end in spans for i in range(start, end)}
             labels = [region.get(word.start_char) for word in words]
             found["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
-        is_scored = bool(tokens.doc._.get(names.pieces))
-        found[names.pieces] = [word._.get(names.pieces) if is_scored else 0 for word in words]
+        record, places = record_of(tokens.doc, names.data), [(word.start_char, word.end_char) for word in words]
+        is_scored = bool(sum_in(record, "", "count"))
+        found[names.pieces] = [sum_in(record, "", "count", *place) if is_scored else 0 for place in places]
         self._watch_clauses(tokens.doc.lang_ or self.lang, found["text"], found[names.pieces])
         found["length"] = [len(word.text) for word in words]
         if self.table.log_frequency:
@@ -125,7 +128,7 @@ class WordRows(TextRows):
             if lang == "en":
                 self._watch(found["text"], found["log_frequency"])
         scores = columns(names, self.settings, "words")
-        values = [token_values(word, names, scores) for word in words]
+        values = [token_values(record, *place, names, scores) for place in places]
         found |= {name: [row[name] for row in values] for name in scores}
         for name in self.types:
             if name not in found and name != "doc":

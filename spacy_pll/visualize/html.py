@@ -19,8 +19,8 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import is_in_jupyter
 
 from ..attributes.names import Names, select_metrics
-from ..attributes.piece_record import read_record
 from ..attributes.registration import find_names
+from ..attributes.stored import read_record
 from ..attributes.values import exp_or_inf
 from ..errors import PLLError
 from . import text

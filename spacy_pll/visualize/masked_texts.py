@@ -61,7 +61,7 @@ def masked_texts(
         raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")
     texts, tokenized, found = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
     around = texts.special - {loaded.mask_id, loaded.unknown_id}
-    for made, sums in predictor.plans(tokenized.asked, loaded):
+    for made, sums in predictor.asking.plans(tokenized.asked, loaded):
         batches = list(made)
         flat = batches[0].flat
         rows = [ids[:n].tolist() for batch in batches for ids, n in zip(batch.ids, batch.lengths)]

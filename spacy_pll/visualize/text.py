@@ -6,12 +6,11 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from spacy.tokens import Doc, Span, Token
 from wasabi import table
 
 from ..attributes.names import Names
-from ..attributes.piece_record import read_record
+from ..attributes.stored import read_record
 
 Table = list[tuple[Any, ...]]  # the first row is the header
 
@@ -130,23 +129,27 @@ class ShownPiece(NamedTuple):
 
     text: str  # as the model's vocabulary spells it
     source: str  # the characters of the doc that it covers
-    scores: dict[str, float]  # by attribute name
+    scores: dict[str, Any]  # float, by attribute name; None where a joined doc has no such score
+
+
+def with_score(pieces: Iterable[ShownPiece], name: str) -> list[ShownPiece]:
+    """Those that have a score under an attribute: of a doc that was joined, some may have none."""
+    return [piece for piece in pieces if piece.scores[name] is not None]
 
 
 def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[int, list[ShownPiece]]:
     """The wordpieces of each token of the whole doc, by the token's index, with their scores under these attributes.
 
-    Empty where the doc was scored without `keep_pieces`, or where the record is not that of these scores.
+    Empty where the doc was scored without `keep_pieces`, or not under one of them.
     """
     whole = doc.doc
     record, text = read_record(whole, names.score), whole.text
-    if record is None or max(record.token, default=-1) >= len(whole):
+    if record is None or record.pieces is None:
         return {}
-    scores, place = record.columns(names), np.array(record.token, int)
-    for attribute in columns.values():
-        sums = np.bincount(place, scores.get(attribute, np.full(len(place), np.nan)), len(whole))
-        if not np.allclose(sums, [token._.get(attribute) or 0.0 for token in whole], 1e-6, 1e-6):
-            return {}
+    lists = {attribute: record.column(names.of_tokens[attribute][0]) for attribute in columns.values()}
+    scores = {attribute: values for attribute, values in lists.items() if values is not None}
+    if len(scores) < len(lists):
+        return {}
     found = {i: list[ShownPiece]() for i in range(len(whole))}
     for i, (token, piece, start, end) in enumerate(zip(record.token, record.pieces, record.start, record.end)):
         own = {attribute: values[i] for attribute, values in scores.items()}

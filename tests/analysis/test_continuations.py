@@ -141,7 +141,9 @@ def test_a_blank_candidate_is_refused(make_nlp, candidate):
 def test_equal_contexts_are_computed_once_and_other_settings_do_not_matter(make_nlp, monkeypatch):
     """The whole text is the context, even where the pipeline reads sentences or scores some spans only."""
     nlp, done = make_nlp(), []
-    monkeypatch.setattr("spacy_pll.prediction.WorkDone.add", lambda self, batch: done.append(len(batch.ids)) or batch)
+    monkeypatch.setattr(
+        "spacy_pll.prediction.asking.WorkDone.add", lambda _, batch: done.append(len(batch.ids)) or batch
+    )
     once = score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"], ".")
     rows = sum(done)
     score_continuations(nlp, "She left. The traveler lost", ["it", "the souvenir"] * 3, ".")

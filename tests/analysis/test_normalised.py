@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 
 from spacy_pll.analysis.normalised import NORMALISATIONS, normalise
 from spacy_pll.analysis.unigrams import Unigrams
-from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.registration import install
+
+from ..made_scores import set_scores
 
 PIECES = ["The", "cats", "sleep", ".", "cat", "##s", "<byte>"]
 # With one added to each, their sum is 1000: the probabilities are 0.2, 0.025, 0.075, 0.5, 0.1, 0.05 and 0.05.
@@ -18,12 +18,12 @@ UNIGRAMS = Unigrams(PIECES, [199, 24, 74, 499, 99, 49, 49])
 
 def make_doc(words, spaces, rows):
     """A doc with a record of wordpieces. rows: piece, score, where it begins and ends, token."""
-    install(Names("pll", []))
     doc = Doc(spacy.blank("en").vocab, words, spaces)
-    pieces, scores, start, end, token = zip(*rows) if rows else [()] * 5
-    columns = {"pieces": pieces, "ids": map(PIECES.index, pieces), "start": start, "end": end, "token": token}
-    by_metric = {"word_l2r": list(scores), "original": [score / 2 for score in scores]}
-    doc._.pll_data = {name: list(column) for name, column in columns.items()} | {"scores": by_metric}
+    pieces, scores, start, end, token = map(list, zip(*rows) if rows else [()] * 5)
+    by_metric = {"word_l2r": scores, "original": [score / 2 for score in scores]}
+    columns = {"pieces": pieces, "ids": [*map(PIECES.index, pieces)], "start": start, "end": end}
+    set_scores(doc, by_metric, offset=start, **columns)
+    assert doc._.pll_data["token"] == token
     return doc
 
 
@@ -79,8 +79,9 @@ def test_what_is_missing_is_an_error():
         normalise(doc, "slor")
     with pytest.raises(ValueError, match="no scores under 'causal', only under word_l2r, original"):
         normalise(doc, "mean_lp", metric="causal")
-    with pytest.raises(ValueError, match="keep_pieces=True"):
-        normalise(spacy.blank("en")("The cats sleep."), "mean_lp")
+    for without in (spacy.blank("en")("The cats."), set_scores(spacy.blank("en")("The cats."), {"m": [-1.0] * 3})):
+        with pytest.raises(ValueError, match="'The cats.' has no wordpieces in its record, _.pll_data. .*keep_pieces"):
+            normalise(without, "mean_lp")
 
 
 def test_a_table_of_another_vocabulary_is_an_error():

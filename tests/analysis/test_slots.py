@@ -13,7 +13,7 @@ from spacy_pll import score_continuations, slots
 from spacy_pll.analysis.gaps import Slot
 from spacy_pll.analysis.slots import Slots
 from spacy_pll.evaluation.slots import slot_measurements
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 
 from .. import reference
 
@@ -109,7 +109,7 @@ def test_scores_are_those_of_words_in_whole_sentences(make_nlp, architecture, to
 def test_a_gap_reads_a_row_for_each_number_of_pieces_and_beginning(make_nlp, monkeypatch):
     """However many candidates share them; and a doc for each text."""
     nlp, rows, docs = make_nlp(), [], []
-    monkeypatch.setattr("spacy_pll.prediction.WorkDone.add", lambda self, one: rows.append(one.n_rows) or one)
+    monkeypatch.setattr("spacy_pll.prediction.asking.WorkDone.add", lambda self, one: rows.append(one.n_rows) or one)
     tokenize = Predictor.tokenize
     monkeypatch.setattr(Predictor, "tokenize", lambda self, some: docs.extend(some) or tokenize(self, some))
     tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)[1]

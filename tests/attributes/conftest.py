@@ -1,12 +1,19 @@
-"""Docs with values that were set by hand."""
+"""Docs with records that were made by hand."""
 
+from itertools import chain
+
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc
 
+from spacy_pll.attributes.joined import runs_of
 from spacy_pll.attributes.registration import install
+from spacy_pll.attributes.stored import describe_text, store
 
-VALUES = [(-1.5, 2), (-0.25, 1), (0.0, 0), (-4.0, 3)]
+VOCAB = spacy.blank("en").vocab
+# Of each token, the scores of its pieces.
+VALUES = [[-1.0, -0.5], [-0.25], [], [-2.0, -1.0, -1.0]]
 
 
 @pytest.fixture
@@ -16,12 +23,24 @@ def attr(unregistered):
     unregistered("by_hand")
 
 
-def scored(names, values=VALUES):
-    """A doc whose tokens have these scores and numbers of pieces, under each of the names' metrics."""
+def scored(names, values=VALUES, words=None, spaces=None):
+    """A doc whose tokens have pieces with these scores, one at each character, under each of the names' metrics. None
+    stands for a token that was not scored.
+    """
     install(names)
-    doc = Doc(spacy.blank("en").vocab, words=["word"] * len(values))
-    for token, (score, pieces) in zip(doc, values):
-        for name in (names.score, *names.metrics.values()):
-            token._.set(name, score)
-        token._.set(names.pieces, pieces)
+    doc = Doc(VOCAB, words=words or ["word"] * len(values), spaces=spaces)
+    store(doc, names, record_of_values(doc, list(names.metrics), values))
     return doc
+
+
+def record_of_values(doc, metrics, values):
+    offset = [token.idx + min(i, len(token) - 1) for token, own in zip(doc, values) for i in range(len(own or ()))]
+    of_pieces = tuple(chain.from_iterable(own or () for own in values))
+    inside = np.zeros(len(doc.text), dtype=bool)
+    for token, own in zip(doc, values):
+        inside[token.idx : token.idx + len(token)] = own is not None
+    return {
+        **describe_text(doc.text, np.array(offset, dtype=np.int64)),
+        "scored": tuple(runs_of(inside)),
+        "scores": dict.fromkeys(metrics, of_pieces),
+    }

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.core
 def test_names_of_the_default_attribute():
     one, two = Names("pll", ["word_l2r"]), Names("pll", ["word_l2r", "original"])
     expected = ["pll_entropy", "pll_first_choices", "pll_top1", "pll_rank", "pll_alternatives"]
-    expected += ["pll_sample", "pll_all_pieces", "pll_estimate", "pll_error"]
+    expected += ["pll_all_pieces", "pll_estimate", "pll_error"]
     expected += ["pll_word_l2r_estimate", "pll_word_l2r_error"]
     assert one.all == ["pll", "pll_word_l2r", "pll_pieces", "pppl", "pll_data", *expected]
     expected += ["pll_original_estimate", "pll_original_error"]
@@ -21,7 +21,7 @@ def test_names_of_the_default_attribute():
 
 def test_names_of_another_attribute():
     expected = ["x_entropy", "x_first_choices", "x_top1", "x_rank", "x_alternatives"]
-    expected += ["x_sample", "x_all_pieces", "x_estimate", "x_error"]
+    expected += ["x_all_pieces", "x_estimate", "x_error"]
     assert Names("x", []).all == ["x", "x_pieces", "x_pppl", "x_data", *expected]
 
 

@@ -1,59 +1,71 @@
-"""The values of the attributes, without a model: they are set by hand."""
+"""The values of the attributes, without a model."""
 
 import math
 
 import pytest
-from spacy.tokens import Doc, DocBin
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span, Token
 
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.stored import SHARED
+from spacy_pll.attributes.registration import install
+from spacy_pll.attributes.stored import record_of
+from spacy_pll.attributes.values import sums_in
 
-from .conftest import VALUES, scored
+from .conftest import VALUES, VOCAB, scored
 
 pytestmark = pytest.mark.core
+ORIGINAL = ["original"]
 
 
 def test_sums_over_docs_and_spans(attr):
-    doc = scored(Names(attr, []))
-    assert doc._.by_hand == -5.75 and doc._.by_hand_pieces == 6
+    doc = scored(Names(attr, ORIGINAL))
+    assert [token._.by_hand for token in doc] == [-1.5, -0.25, 0.0, -4.0]
+    assert [token._.by_hand_pieces for token in doc] == [2, 1, 0, 3]
+    assert doc._.by_hand == doc._.by_hand_original == -5.75 and doc._.by_hand_pieces == 6
     assert doc[1:4]._.by_hand == -4.25 and doc[1:4]._.by_hand_pieces == 4
     assert doc._.by_hand_pppl == pytest.approx(math.exp(5.75 / 6))
     assert doc[1:4]._.by_hand_pppl == pytest.approx(math.exp(4.25 / 4))
 
 
 def test_tokens_without_a_score(attr):
-    doc = scored(Names(attr, []), [(None, None), *VALUES, (None, None)])
+    doc = scored(Names(attr, ORIGINAL), [None, *VALUES, None])
     assert doc._.by_hand == -5.75 and doc[:1]._.by_hand is None and doc[:2]._.by_hand == -1.5
-    assert doc[:1]._.by_hand_pppl is None
+    assert doc[:1]._.by_hand_pppl is doc[:1]._.by_hand_pieces is None
     # A token with no piece was scored. A sum without a piece is no score.
     assert doc[3]._.by_hand == 0.0 and doc[3:4]._.by_hand is doc[3:4]._.by_hand_pppl is None
-    assert doc[3:4]._.by_hand_pieces == 0 and doc[3:5]._.by_hand == -4.0
-    assert doc[0]._.by_hand is None
-
-
-def test_long_docs(attr):
-    """Longer than the first characters, whose keys docs share."""
-    doc = scored(Names(attr, []), VALUES * 200)
-    assert len(doc.text) > SHARED and doc._.by_hand == 200 * -5.75 and doc._.by_hand_pieces == 1200
-    assert doc[400:404]._.by_hand == doc[796:]._.by_hand == -5.75
-
-
-def test_one_value_is_read_as_it_was_set(attr):
-    doc = scored(Names(attr, []), [(None, None), *VALUES[:1]])
-    for value in ("n/a", [1], True):
-        doc[1]._.by_hand = value
-        assert doc[1]._.by_hand is doc[:2]._.by_hand is doc._.by_hand is value
+    assert doc[3]._.by_hand_pieces == doc[3:4]._.by_hand_pieces == 0 and doc[3:5]._.by_hand == -4.0
+    assert doc[0]._.by_hand is doc[0]._.by_hand_pieces is None
+    assert doc[2:2]._.by_hand is None and doc[2:2]._.by_hand_pieces == 0
+    nothing = Doc(VOCAB, words=["not", "scored"])
+    assert nothing._.by_hand is nothing._.by_hand_pieces is nothing[0]._.by_hand is None
 
 
 def test_a_perplexity_that_no_float_holds(attr):
-    doc = scored(Names(attr, []), [(-1000.0, 1), (-1000.0, 1)])
+    doc = scored(Names(attr, ORIGINAL), [[-1000.0], [-1000.0]])
     assert doc._.by_hand_pppl == math.inf
 
 
-def test_sums_stay_true_when_docs_are_cut_joined_and_stored(attr):
-    doc = scored(Names(attr, []))
-    assert doc[1:].as_doc(copy_user_data=True)._.by_hand == doc[1:]._.by_hand == -4.25
-    assert Doc.from_docs([doc, doc])._.by_hand == 2 * doc._.by_hand
-    (stored,) = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
-    assert [token._.by_hand for token in stored] == [token._.by_hand for token in doc]
-    assert stored._.by_hand_pppl == doc._.by_hand_pppl
+def test_values_cannot_be_set(attr):
+    """A setter makes spaCy's own error ("no setter") one that says why."""
+    doc = scored(Names(attr, ORIGINAL))
+    for tokens in (doc, doc[:2], doc[0]):
+        for name in ("by_hand", "by_hand_pieces", "by_hand_original"):
+            with pytest.raises(ValueError, match=rf"_.{name} cannot be set: .*wordpieces, _.by_hand_data.*to_json"):
+                tokens._.set(name, -1.0)
+
+
+@given(st.lists(st.one_of(st.none(), st.lists(st.floats(-50, 0), max_size=4)), min_size=1, max_size=8))
+def test_all_tokens_at_once_have_what_each_has(values):
+    names = Names("any", ORIGINAL)
+    doc = scored(names, values)
+    places = [(token.idx, token.idx + len(token)) for token in doc]
+    expected = [(doc[i : i + 1]._.any, doc[i]._.any_pieces or 0) for i in range(len(doc))]
+    assert [(score, n) for score, _, n in sums_in(record_of(doc, "any_data"), ORIGINAL, places)] == expected
+    assert doc._.any_pieces == (sum(map(len, filter(None, values))) if any(own is not None for own in values) else None)
+
+
+def test_attributes_are_registered_for_each_class(attr):
+    install(Names(attr, ORIGINAL))
+    assert all(cls.has_extension(name) for cls in (Doc, Span, Token) for name in ("by_hand", "by_hand_original"))
+    assert Span.has_extension("by_hand_data") and not Token.has_extension("by_hand_data")

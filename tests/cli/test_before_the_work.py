@@ -13,7 +13,7 @@ import transformers as hf
 
 from spacy_pll.cli import LazyCommands
 from spacy_pll.metrics import pll_metrics
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 
 from ..conftest import get_tokenizer, write_jsonl
 from ..protein_models import PROTEIN, save_protein_model

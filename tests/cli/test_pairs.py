@@ -201,16 +201,16 @@ def test_groups_whose_values_make_the_same_text(tmp_path, model_folder):
 
 
 def test_equal_sentences_are_scored_once(blimp, model_folder, monkeypatch):
-    import spacy_pll.prediction as prediction
+    from spacy_pll.prediction import asking
 
     seen = []
-    plan_passes = prediction.plan_passes
+    plan_passes = asking.plan_passes
 
     def counting(contexts, *args, **more):
         seen.extend(contexts)
         return plan_passes(contexts, *args, **more)
 
-    monkeypatch.setattr(prediction, "plan_passes", counting)
+    monkeypatch.setattr(asking, "plan_passes", counting)
     run("pairs", blimp, "--model", model_folder("bert"))
     assert len(seen) == 3  # of eight
 

@@ -10,7 +10,7 @@ import pytest
 from spacy_pll.analysis import slots
 from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream import known, parts
 
 from ..conftest import write_jsonl

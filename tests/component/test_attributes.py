@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import spacy
 
-from ..conftest import PARAGRAPH, SENTENCES
+from ..conftest import PARAGRAPH, SENTENCES, scores
 
 pytestmark = pytest.mark.usefixtures("real_english")
 
@@ -115,8 +115,12 @@ def test_spans_of_sentences_and_strides(make_nlp):
 
 
 def test_a_doc_that_is_scored_again_keeps_nothing_of_before(make_nlp):
-    doc = make_nlp(keep_pieces=True)(SENTENCES[0])
-    assert make_nlp("roberta")(doc)._.pll_data is None
+    doc = make_nlp(keep_pieces=True, distribution=True, metrics=["original"])(SENTENCES[0])
+    again, other = make_nlp("roberta")(doc), make_nlp("roberta")(SENTENCES[0])
+    assert again._.pll_data.keys() == other._.pll_data.keys() and len(again.user_data) == 1
+    assert again._.pll_data["token"] == other._.pll_data["token"]
+    assert scores(again) == pytest.approx(scores(other), abs=1e-4)
+    assert again._.pll_original is again[0]._.pll_rank is None
 
 
 def test_each_piece_may_be_a_word(make_nlp):

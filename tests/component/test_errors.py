@@ -84,10 +84,11 @@ def test_a_metric_that_the_model_cannot_serve(make_nlp, add_metric):
         make_nlp(metrics=["left_to_right"])
 
 
-def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric):
-    add_metric("pieces", original)
-    with pytest.raises(ValueError, match="'pll_pieces' would have two meanings"):
-        make_nlp(metrics=["word_l2r", "pieces"])
+@pytest.mark.parametrize("name", ["pieces", "data", "rank", "entropy", "first_choices", "alternatives", "top1"])
+def test_a_metric_whose_attribute_would_be_another_ones(make_nlp, add_metric, name):
+    add_metric(name, original)
+    with pytest.raises(ValueError, match=f"'pll_{name}' would have two meanings"):
+        make_nlp(metrics=["word_l2r", name])
 
 
 def test_a_metric_of_one_component_under_the_name_of_another(make_nlp, add_metric):

@@ -13,7 +13,6 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.registration import install
 from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
@@ -30,6 +29,7 @@ from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 
 from ..columns import added
+from ..made_scores import set_scores
 
 NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.
@@ -39,15 +39,11 @@ any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0" if sys.v
 @pytest.fixture
 def scored():
     """Three texts with scores made up for the purpose, the last with nothing to score."""
-    install(NAMES)
     nlp, out = spacy.blank("en"), []
     for number, (text, scores, fields) in enumerate(
         [("A cat", [-1, -2], {"n": 1}), ("A dog", [-4, -2], {}), ("", [], {})]
     ):
-        doc = nlp.make_doc(text)
-        for token, score in zip(doc, scores):
-            token._.pll = token._.pll_word_l2r = float(score)
-            token._.pll_pieces = 1
+        doc = set_scores(nlp.make_doc(text), {"word_l2r": [*map(float, scores)]})
         out.append(ScoredText(number, doc, fields))
     return out
 

@@ -16,8 +16,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.piece_record import PieceRecord
-from spacy_pll.attributes.registration import install
 from spacy_pll.corpus import parquet_output
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.parquet import (
@@ -33,6 +31,7 @@ from spacy_pll.files import to_json
 from spacy_pll.tables.rows import TextRows, TokenRows
 
 from ..columns import added
+from ..made_scores import set_scores
 
 STRING, LARGE_STRING, DOUBLE = pa.string(), pa.large_string(), pa.float64()
 
@@ -145,14 +144,8 @@ TYPES = {
 
 def made_doc(text, scores):
     """A text with scores made up for the purpose."""
-    install(NAMES)
     doc = spacy.blank("en").make_doc(text)
-    for token, score in zip(doc, scores):
-        token._.pll = token._.pll_word_l2r = float(score)
-        token._.pll_pieces = 1
-    places = list(range(len(doc)))
-    doc._.pll_data = PieceRecord(text.split(), places, places, places, places, {"word_l2r": places}).to_dict()
-    return doc
+    return set_scores(doc, {"word_l2r": [*map(float, scores)]}, pieces=text.split())
 
 
 @pytest.fixture

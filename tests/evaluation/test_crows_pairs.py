@@ -146,7 +146,7 @@ def test_a_run_goes_on(tmp_path, rows, model_folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", full)
         run("suite", path, *how, *files, tmp_path / "i.csv", "--force", fails=True)
-    monkeypatch.setattr("spacy_pll.prediction.Predictor.submit", lambda self, docs: pytest.fail("scored again"))
+    monkeypatch.setattr("spacy_pll.prediction.predictor.Predictor.submit", lambda *_: pytest.fail("scored again"))
     assert run("suite", path, *how, *files, tmp_path / "i.csv", "--resume").stdout == whole
     assert (tmp_path / "i.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 

@@ -5,7 +5,8 @@ import spacy
 from hypothesis import given
 
 from spacy_pll import log_probability_bounds
-from spacy_pll.attributes.piece_record import PieceRecord, read_record
+from spacy_pll.attributes.record import PieceRecord
+from spacy_pll.attributes.stored import read_record
 from spacy_pll.errors import PLLError
 from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
@@ -32,10 +33,11 @@ def test_perplexity_by_hand():
 def record_of(doc, tokenizer, words):
     """The record of a doc that is read as a whole."""
     if not len(doc):
-        return PieceRecord([], [], [], [], [], {}, word=[])
+        return PieceRecord(offset=[], scores={}, scored=[])
     pieces = get_wordpieces([doc[:]], tokenizer, words)
     names = ("ids", "start", "end", "token", "word")
-    return PieceRecord(pieces=[], scores={}, **{name: getattr(pieces, name).tolist() for name in names})
+    lists = {name: getattr(pieces, name).tolist() for name in names}
+    return PieceRecord(offset=lists["start"], scores={}, scored=[], **lists)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_any_pipeline_has_a_perplexity_and_stays_as_it_is(make_nlp):
     assert result.pieces == pieces and result.per_piece["original"] == pytest.approx(
         math.exp(-total / pieces), rel=1e-4
     )
-    assert docs[0]._.pll_data is None
+    assert "pieces" not in docs[0]._.pll_data
 
 
 def test_a_bound_has_an_error_by_the_draw(make_nlp):

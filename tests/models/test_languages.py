@@ -22,7 +22,7 @@ import torch
 from spacy_pll import PLLScorer
 from spacy_pll.language_model.log_probs import DevicePredictions
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings
 from spacy_pll.span_getters import get_doc_spans

@@ -11,7 +11,7 @@ from spacy.util import minibatch
 from spacy_pll import make_pipeline
 from spacy_pll.language_model.base import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, pass_cost
 from spacy_pll.metrics import get_metric
-from spacy_pll.prediction import batches_of
+from spacy_pll.prediction.batches import batches_of
 from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.windows import read_spans
 

@@ -21,7 +21,7 @@ from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, score_placed, scores
 pytestmark = pytest.mark.filterwarnings("ignore::spacy_pll.user_warnings.TextWarning")
 LONG = " ".join([PARAGRAPH] * 3)  # of more pieces than the models read at once
 MANY = 2000
-Draw = namedtuple("Draw", "text n_drawn n_units unit pieces")
+Draw = namedtuple("Draw", "text n_drawn n_units first")
 
 
 def estimate_of(sums, n_all):
@@ -31,24 +31,39 @@ def estimate_of(sums, n_all):
     return n_all * np.mean(sums), error
 
 
-def draw_of(token):
-    """How a token was drawn, by the names of the numbers."""
-    return token._.pll_sample and Draw(*token._.pll_sample)
+def draw_of(doc):
+    """How words were drawn of a text, by the names of the numbers; None if none were."""
+    drawn = doc._.pll_data.get("drawn")
+    return drawn and Draw(*drawn[0])
+
+
+def units_of(doc):
+    """The number of each token's unit; None without a wordpiece that could be drawn. All pieces of a token have one."""
+    data, units = doc._.pll_data, [None] * len(doc)
+    for token, unit in zip(data["token"], data["unit"], strict=True):
+        assert units[token] in (None, unit)
+        units[token] = unit
+    return units
+
+
+def drawn_units(doc):
+    """The draw of a doc, the units of its tokens, and which tokens have a score."""
+    return draw_of(doc), units_of(doc), [token._.pll is not None for token in doc]
 
 
 def check(doc, whole, part, name="pll"):
     """A sampled doc against the same text scored whole."""
     units = {}
-    for token, other in zip(doc, whole, strict=True):
-        draw = draw_of(token)
-        assert (draw is None) == (not other._.pll_pieces)
-        if draw is None:
+    assert doc._.pll_data["token"] == whole._.pll_data["token"]  # the pieces that were not drawn are known, too
+    for token, other, unit in zip(doc, whole, units_of(doc), strict=True):
+        assert (unit is None) == (not other._.pll_pieces)
+        if unit is None:
             assert (token._.get(name), token._.pll_pieces) == (other._.get(name), other._.pll_pieces)
             continue
-        assert draw.pieces == other._.pll_pieces
-        units.setdefault(draw.unit, []).append((token._.get(name), other._.get(name)))
+        units.setdefault(unit, []).append((token._.get(name), other._.get(name)))
     drawn = [values for values in units.values() if values[0][0] is not None]
     assert len(drawn) == min(len(units), max(2, round(part * len(units))))
+    assert (draw_of(doc).n_drawn, draw_of(doc).n_units) == (len(drawn), len(units))
     for values in units.values():
         assert all(own is None for own, _ in values) or np.allclose(*zip(*values), atol=1e-4)
     expected = estimate_of([sum(own for own, _ in values) for values in drawn], len(units))
@@ -78,7 +93,7 @@ def test_scores_and_estimates_equal_the_brute_force_reference(make_nlp, model_fo
         kept = np.array([token._.pll is not None for token in doc])
         assert 0 < sum(kept) < len(doc)
         assert scores(doc)[kept] == pytest.approx(expected[kept], abs=1e-4)
-        unit = np.array([draw_of(token).unit if draw_of(token) else -1 for token in doc])  # those without a piece
+        unit = np.array([-1 if unit is None else unit for unit in units_of(doc)])
         sums = [expected[unit == u].sum() for u in np.unique(unit[kept & (unit >= 0)])]
         assert (doc._.pll_estimate, doc._.pll_error) == pytest.approx(estimate_of(sums, unit.max() + 1), abs=1e-4)
         assert doc._.pll_all_pieces == len(of_pieces)
@@ -176,8 +191,8 @@ def test_words_that_share_passes_are_drawn_as_well(make_nlp):
     kept = [token for token in doc if token._.pll is not None]
     units = {}
     for token in kept:
-        units.setdefault(draw_of(token).unit, []).append(token._.pll)
-    expected = estimate_of([*map(sum, units.values())], draw_of(kept[0]).n_units)
+        units.setdefault(units_of(doc)[token.i], []).append(token._.pll)
+    expected = estimate_of([*map(sum, units.values())], draw_of(doc).n_units)
     assert (doc._.pll_estimate, doc._.pll_error) == pytest.approx(expected)
 
 
@@ -187,9 +202,8 @@ def test_the_part_of_spans(make_nlp):
     for one, doc in zip((nlp, whole), docs):
         doc.spans["t"] = [doc[3:12], doc[20:31]]
         one(doc)
-    assert docs[0][0]._.pll_sample is docs[0][0]._.pll is None
-    n = {draw_of(token).n_units for token in docs[0] if token._.pll_sample}
-    assert len(n) == 1 and max(n) <= 20 and docs[0]._.pll_all_pieces == docs[1]._.pll_pieces
+    assert units_of(docs[0])[0] is docs[0][0]._.pll is None
+    assert draw_of(docs[0]).n_units <= 20 and docs[0]._.pll_all_pieces == docs[1]._.pll_pieces
     check(docs[0], docs[1], 0.5)
 
 
@@ -214,19 +228,18 @@ def values(doc):
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="worker processes are not forked here")
 def test_neither_the_batch_nor_the_process_nor_the_order_changes_the_draw(make_nlp):
     nlp = make_nlp(sample_words=0.3)
-    alone = {text: [token._.pll_sample for token in nlp(text)] for text in (*SENTENCES, LONG)}
+    alone = {text: drawn_units(nlp(text)) for text in (*SENTENCES, LONG)}
     for docs in (
         nlp.pipe([*SENTENCES, LONG], batch_size=2),
         nlp.pipe([LONG, *SENTENCES[::-1]]),
         nlp.pipe([*SENTENCES, LONG], n_process=2),
     ):
         for doc in list(docs):  # or else an error would leave processes
-            assert [token._.pll_sample for token in doc] == alone[doc.text]
-    other = make_nlp(sample_words=0.3, seed=1)(LONG)
-    assert [token._.pll_sample for token in other] != alone[LONG]
+            assert drawn_units(doc) == alone[doc.text]
+    other = drawn_units(make_nlp(sample_words=0.3, seed=1)(LONG))
+    assert other[0].text != alone[LONG][0].text and other[2] != alone[LONG][2]
 
 
-@pytest.mark.filterwarnings("ignore:.W101. Skipping Doc custom extension 'pll_data'")
 def test_the_estimates_survive_whatever_docs_do(make_nlp):
     nlp = make_nlp(sample_words=0.3, keep_pieces=True)
     docs = [nlp(text) for text in (PARAGRAPH, SENTENCES[1])]
@@ -234,8 +247,8 @@ def test_the_estimates_survive_whatever_docs_do(make_nlp):
     binned = DocBin(docs=docs, store_user_data=True).to_bytes()
     assert [values(doc) for doc in DocBin(store_user_data=True).from_bytes(binned).get_docs(nlp.vocab)] == expected
     assert values(Doc(nlp.vocab).from_bytes(docs[0].to_bytes())) == expected[0]
-    names = ["pll", "pll_pieces", "pll_word_l2r", "pll_sample"]
-    again = Doc(nlp.vocab).from_json(json.loads(json.dumps(docs[0].to_json(underscore=names))))
+    as_json = json.loads(json.dumps(docs[0].to_json(underscore=["pll_data"])))
+    again = Doc(nlp.vocab).from_json(as_json)
     assert values(again) == expected[0]
     joined = Doc.from_docs(docs)
     sums = [sum(both) for both in zip(*expected)]
@@ -269,9 +282,9 @@ def test_a_whole_text_has_no_error_and_a_later_scoring_leaves_no_draw(make_nlp):
     for doc in (whole, all_of_it):
         assert (doc._.pll_estimate, doc._.pll_error) == (pytest.approx(whole._.pll), 0.0)
         assert doc._.pll_all_pieces == doc._.pll_pieces
-    assert whole[0]._.pll_sample is None and draw_of(all_of_it[0]).n_units > 40
+    assert draw_of(whole) is None and draw_of(all_of_it).n_units > 40
     doc = make_nlp()(make_nlp(sample_words=0.3)(PARAGRAPH))
-    assert values(doc) == values(whole) and doc[0]._.pll_sample is None
+    assert values(doc) == values(whole) and draw_of(doc) is None and "unit" not in doc._.pll_data
     for text in ("", " ", "Cat"):
         doc, whole = make_nlp(sample_words=0.3)(text), make_nlp()(text)
         assert values(doc) == values(whole) and doc._.pll_error in (0.0, None)

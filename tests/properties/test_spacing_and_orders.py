@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
-from spacy_pll.prediction import WorkDone
+from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference

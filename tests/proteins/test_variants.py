@@ -228,7 +228,7 @@ def test_batches_do_not_depend_on_where_a_run_was_stopped(protein_models, monkey
 
     model = nlp.get_pipe("pll").model
     model.loaded = replace(model.load(), on_gpu=True)
-    monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", (4, 32))
+    monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", (4, 32))
     monkeypatch.setattr("spacy_pll.proteins.residues.BATCH_SIZE", 4)
     monkeypatch.setattr("spacy_pll.proteins.residues.find_each", find_each)
     variants(nlp, PROTEIN, [f"M1{residue}" for residue in "ACDEFGHIKLNPQR"], method="pseudo-ppl")

@@ -78,7 +78,7 @@ def plan_of_groups(contexts, metrics, margin, limits, mask_id=MASK, reach=None):
 
 def batches_of_docs(predictor, docs, loaded=None):
     """The passes in which a component scores some docs. loaded (Loaded): In the place of its own."""
-    planned = predictor.plans(predictor.tokenize(docs).contexts, loaded or predictor.prepare())
+    planned = predictor.asking.plans(predictor.tokenize(docs).contexts, loaded or predictor.prepare())
     return [batch for batches, _ in planned for batch in batches]
 
 

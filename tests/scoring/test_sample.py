@@ -2,6 +2,7 @@
 
 from collections import Counter, namedtuple
 from functools import cache
+from itertools import compress
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from spacy_pll.scoring.wordpieces import DocTexts, get_wordpieces
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
 
 pytestmark = pytest.mark.core
-Draw = namedtuple("Draw", "text n_drawn n_units unit pieces")
+OneText = namedtuple("OneText", "tokens text n_drawn n_units unit is_drawn")
 NLP = spacy.blank("en")
 
 
@@ -27,18 +28,19 @@ def read_all(texts, words, tokenizer):
 
 
 def draw(*texts, part=0.3, seed=0, words="spacy", tokenizer="wordpiece"):
-    """Of each text the tokens, how each was drawn, and whether it is kept."""
+    """Of each text the tokens, its draw, and of each token the unit, and whether it is kept."""
     read, pieces, contexts = read_all(texts, words, tokenizer)
-    draws, kept = draw_words(read, pieces, contexts, part, seed)
-    draws = [one and Draw(*one) for one in draws]
-    tokens = [[token.text for token in doc] for doc in read.docs]
-    return [(of_doc, draws[own], kept[own].tolist()) for of_doc, own in zip(tokens, read.tokens_of)]
+    drawn = draw_words(read, pieces, contexts, part, seed)
+    assert len(drawn.draws) == len(texts)
+    return [
+        OneText([token.text for token in doc], *of_text, drawn.unit[own].tolist(), drawn.is_drawn[own].tolist())
+        for doc, of_text, own in zip(read.docs, drawn.draws, read.tokens_of)
+    ]
 
 
 def units_of(one):
     """The numbers of the units that are drawn, and of all."""
-    _, draws, kept = one
-    return {d.unit for d, k in zip(draws, kept) if d and k}, {d.unit for d in draws if d}
+    return {unit for unit, kept in zip(one.unit, one.is_drawn) if kept and unit >= 0}, {*one.unit} - {-1}
 
 
 @pytest.mark.parametrize("part", [0.01, 0.15, 0.5, 0.99, 1])
@@ -47,29 +49,31 @@ def test_how_many_are_drawn(part):
         some, units = units_of(one)
         assert units == {*range(len(units))}
         assert len(some) == min(len(units), max(2, round(part * len(units))))
-        assert all((d.n_drawn, d.n_units) == (len(some), len(units)) for d in one[1] if d)
-        assert all(k for d, k in zip(*one[1:]) if d is None)  # white space has no wordpiece to draw
+        assert (one.n_drawn, one.n_units) == (len(some), len(units))
+        # All tokens of a unit are drawn, or none; white space has no wordpiece to draw.
+        assert one.is_drawn == [unit == -1 or unit in some for unit in one.unit]
+        assert [unit == -1 for unit in one.unit] == [token.isspace() for token in one.tokens]
 
 
 def test_tokens_that_share_a_piece_or_a_word_are_drawn_together():
-    tokens, draws, _ = draw("I can't go.")[0]
-    assert tokens[1:3] == ["ca", "n't"] and draws[1].unit == draws[2].unit
-    assert [d.pieces for d in draws][1:3] == [1, 2]  # "can", "'", "t"
-    tokens, draws, _ = draw("The cabinet, which is old.", words="whitespace")[0]
-    assert tokens[1:3] == ["cabinet", ","] and draws[1].unit == draws[2].unit != draws[3].unit
+    one = draw("I can't go.")[0]
+    assert one.tokens[1:3] == ["ca", "n't"] and one.unit[1] == one.unit[2]  # "can", "'", "t"
+    one = draw("The cabinet, which is old.", words="whitespace")[0]
+    assert one.tokens[1:3] == ["cabinet", ","] and one.unit[1] == one.unit[2] != one.unit[3]
     # A token is no smaller than a unit, though it has several words of the tokenizer.
-    assert len({d.unit for d in draw("aa-bb-cc-dd", words="piece")[0][1]}) == len(NLP.make_doc("aa-bb-cc-dd"))
+    assert len({*draw("aa-bb-cc-dd", words="piece")[0].unit}) == len(NLP.make_doc("aa-bb-cc-dd"))
 
 
 def test_the_draw_depends_on_the_text_and_the_seed_alone():
     alone, *_, among = (*draw(PARAGRAPH), *draw(*SENTENCES, PARAGRAPH))
     assert alone == among != draw(PARAGRAPH, seed=1)[0]
-    ids = [next(filter(None, one[1])).text for one in draw(*SENTENCES, *SENTENCES[:1])]
+    ids = [one.text for one in draw(*SENTENCES, *SENTENCES[:1])]
     assert ids[0] == ids[-1] and len({*ids}) == len(SENTENCES) and max(ids) < 2**53
 
 
 def test_this_draw_stays_the_same_in_later_versions():
-    assert [t for t, k in zip(*draw(PARAGRAPH, part=0.1)[0][::2]) if k] == ["traveler", "the", ",", "Dr.", "It"]
+    [one] = draw(PARAGRAPH, part=0.1)
+    assert [*compress(one.tokens, one.is_drawn)] == ["traveler", "the", ",", "Dr.", "It"]
 
 
 def test_a_larger_part_has_the_smaller_one_and_other_tokenizers_draw_nearly_the_same():
@@ -77,7 +81,8 @@ def test_a_larger_part_has_the_smaller_one_and_other_tokenizers_draw_nearly_the_
         parts = [units_of(draw(PARAGRAPH, part=part, seed=seed)[0])[0] for part in (0.1, 0.3, 0.6)]
         assert parts[0] < parts[1] < parts[2]
         # The one joins "ca" and "n't", the other does not.
-        kept = [np.array(draw(PARAGRAPH, seed=seed, tokenizer=name)[0][2]) for name in ("wordpiece", "byte-level")]
+        both = (draw(PARAGRAPH, seed=seed, tokenizer=name)[0] for name in ("wordpiece", "byte-level"))
+        kept = [np.array(one.is_drawn) for one in both]
         assert (kept[0] & kept[1]).sum() >= 0.6 * kept[0].sum()
 
 

@@ -10,7 +10,7 @@ from spacy.training import Example
 from spacy_pll import make_pipeline
 from spacy_pll.scoring.piece_texts import PieceTexts
 
-from ..conftest import PARAGRAPH, SENTENCES
+from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
 from ..reference import expect, load_model
 
 K = 5
@@ -172,14 +172,14 @@ def test_they_survive_a_docbin(make_nlp):
         best = other[1]._.pll_alternatives[0]
         assert (best.text, best.log_prob, best.begins_word) == doc[1]._.pll_alternatives[0]
         assert list(other._.pll_data["entropy"]) == doc._.pll_data["entropy"] and other._.pll_top1 == doc._.pll_top1
-    stored = [value for key, value in doc.user_data.items() if key[1] == "pll_alternatives"]
-    assert {type(alternative) for own in stored for alternative in own} == {tuple}  # anything can read it
+    [record] = doc.user_data.values()
+    assert {type(one) for own in record["alternatives"] for one in own} == {tuple}  # anything can read it
 
 
 def test_merged_and_split_tokens(make_nlp):
     doc = make_nlp(**SETTINGS)(TEXT)
     before = [(t._.pll_rank, t._.pll_entropy, t._.pll_first_choices, t._.pll_alternatives) for t in doc]
-    total = doc._.pll_entropy
+    total, score = doc._.pll_entropy, doc[0]._.pll
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[1:3])
     assert doc[1]._.pll_rank == max(before[1][0], before[2][0])
@@ -189,8 +189,11 @@ def test_merged_and_split_tokens(make_nlp):
     assert doc._.pll_entropy == pytest.approx(total)
     with doc.retokenize() as retokenizer:
         retokenizer.split(doc[0], ["Th", "e"], heads=[(doc[0], 0), (doc[0], 1)])
-    with pytest.raises(ValueError, match="split after it was scored"):
-        doc[1]._.pll_rank  # noqa: B018
+    names = ("pll_rank", "pll_entropy", "pll_first_choices", "pll_alternatives", "pll", "pll_pieces")
+    assert get_tokenizer("wordpiece").tokenize("The") == ["The"]  # its piece begins in the first part
+    assert tuple(map(doc[0]._.get, names)) == (*before[0], score, 1)
+    assert tuple(map(doc[1]._.get, names)) == (None, 0.0, 0, [], 0.0, 0)
+    assert doc[0:2]._.pll_entropy == before[0][1] and doc._.pll_entropy == pytest.approx(total)
 
 
 def test_figures_of_nlp_evaluate(make_nlp):

@@ -7,7 +7,8 @@ import pytest
 
 import spacy_pll
 from spacy_pll.evaluation.choices import Choice, Option
-from spacy_pll.prediction import GPU_DOCS, Predictor
+from spacy_pll.prediction.batches import GPU_DOCS
+from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.settings import BATCH_SIZE
 
 from ..cli.conftest import run
@@ -83,7 +84,7 @@ def test_a_gpu_has_a_batch_ahead_and_batches_grow(make_nlp, monkeypatch, tmp_pat
     nlp = make_nlp("bert", mask_margin=0)
     nlp.to_disk(tmp_path / "model")
     done, submit, gather, prepare = [], Predictor.submit, Predictor.gather, Predictor.prepare
-    monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", grows)
+    monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", grows)
     monkeypatch.setattr(Predictor, "prepare", lambda self: replace(prepare(self), on_gpu=True, ids_at_once=10**9))
     monkeypatch.setattr(Predictor, "submit", lambda self, docs: done.append(len(docs)) or submit(self, docs))
     monkeypatch.setattr(

@@ -6,7 +6,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll.analysis.any_order import draws_of, score_draws
-from spacy_pll.prediction import Predictor
+from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream.outcomes import TextError
 from spacy_pll.stream.outcomes import score_each as score_batches
 from spacy_pll.stream.workers import score_docs
@@ -205,7 +205,7 @@ def test_what_the_texts_raise_comes_behind_all_before(nlp):
 
 def test_behind_a_component_that_gave_up_batches_go_on_growing(make_nlp, monkeypatch):
     nlp, prepare = make_nlp("bert", mask_margin=0), Predictor.prepare
-    monkeypatch.setattr("spacy_pll.prediction.GPU_DOCS", (2, 16))
+    monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", (2, 16))
     monkeypatch.setattr(Predictor, "prepare", lambda self: replace(prepare(self), on_gpu=True, ids_at_once=10**9))
     nlp.add_pipe("changes_the_stream", first=True).change = raises_at_bad
     texts = [*["A text."] * 5, "bad", *["A text."] * 40]

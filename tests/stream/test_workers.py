@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 import spacy_pll
 from spacy_pll.errors import PLLError
-from spacy_pll.prediction import batches_of
+from spacy_pll.prediction.batches import batches_of
 from spacy_pll.stream.outcomes import score_each
 from spacy_pll.stream.workers import Work, score_docs, score_outcomes
 
@@ -139,7 +139,7 @@ def test_a_fault_of_the_worker_is_no_texts_fault(nlp, monkeypatch):
     def broken(self, *args):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr("spacy_pll.prediction.Predictor._check_finite", broken)
+    monkeypatch.setattr("spacy_pll.prediction.asking.PendingScores.result", broken)
     with pytest.raises(RuntimeError, match="device lost"):
         list(score_texts(nlp, SENTENCES, 2))
     with pytest.raises(ChildProcessError, match="A worker process failed. RuntimeError: device lost"):

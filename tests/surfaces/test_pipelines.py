@@ -82,14 +82,14 @@ def test_analyze_pipes_shows_the_attributes_by_their_default_names(two, make_nlp
         f"{level}._.{name}" for level in ("doc", "span", "token") for name in ("pll", "pll_word_l2r", "pll_pieces")
     }
     for name in ("pll", "second"):
-        assert set(analysis["summary"][name]["assigns"]) == everywhere | {"doc._.pppl", "span._.pppl"}
+        sums = {f"{level}._.{name}" for level in ("doc", "span") for name in ("pppl", "pll_data")}
+        assert set(analysis["summary"][name]["assigns"]) == everywhere | sums
         assert not analysis["problems"][name]
     doc, declared = plain(SENTENCES[0]), plain.get_pipe_meta("pll").assigns
-    stored = {
-        key[1] for key in doc.user_data if key[1].startswith("pll")
-    }  # what is declared is there, and nothing else
-    assert stored == {one.split("._.")[1] for one in declared if one.startswith("token.")}
-    assert all(getattr(doc[:], one.split("._.")[0], doc)._.get(one.split("._.")[1]) is not None for one in declared)
+    assert {key[1] for key in doc.user_data} == {"pll_data"}  # from which all of them are computed
+    for one in declared:
+        level, name = one.split("._.")
+        assert {"doc": doc, "span": doc[:], "token": doc[0]}[level]._.get(name) is not None
 
 
 def save_with_attr(nlp, folder, name, attr):
@@ -162,7 +162,7 @@ def test_scores_of_metrics_that_are_not_asked_for_any_more_are_taken_away(make_n
     assert doc._.pll_original is None and doc._.pll_word_l2r == doc._.pll and doc[0:2]._.pll_original is None
     assert all(token._.pll_original is None for token in doc)
     assert doc._.other_original == kept and doc._.pll < 0
-    assert not [key for key in doc.user_data if "pll_original" in key]
+    assert doc._.pll_data["scores"].keys() == {"word_l2r"} and len(doc.user_data) == 2
 
 
 def test_assemble(model_folder, tmp_path, make_nlp):

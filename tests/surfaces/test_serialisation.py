@@ -15,6 +15,7 @@ import transformers as hf
 from safetensors.torch import load_file
 from spacy.tokens import Doc, DocBin
 
+from spacy_pll.errors import PLLError
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 
@@ -216,25 +217,27 @@ def test_bytes_cannot_write_outside_their_folder(gone):
 
 READ_BACK = """
 import json, sys
+from itertools import accumulate
 import spacy
-from spacy.tokens import DocBin, Token
-Token.set_extension("pll", default=None)
-Token.set_extension("pll_pieces", default=None)
+from spacy.tokens import Doc, DocBin
+Doc.set_extension("pll_data", default=None)
 docs = DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank("en").vocab)
-print(json.dumps([[[token._.pll, token._.pll_pieces] for token in doc] for doc in docs]))
+records = [next(iter(doc.user_data.values())) for doc in docs]
+print(json.dumps([[list(accumulate(record["gaps"])), record["scores"]] for record in records]))
 assert "spacy_pll" not in sys.modules
 """
 
 
 @pytest.mark.slow
 def test_docbin_is_read_by_a_process_that_does_not_know_this_package(make_nlp, tmp_path):
+    """Without the attributes, but with the numbers from which they are computed."""
     docs = list(make_nlp().pipe(SENTENCES))
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
     # Without the entry points: a process in which this package is not even installed.
     code = "import importlib.metadata as m; m.entry_points = lambda **k: m.EntryPoints()\n" + READ_BACK
     out = subprocess.run([sys.executable, "-c", code, tmp_path / "docs.spacy"], capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    assert json.loads(out.stdout) == [[[token._.pll, token._.pll_pieces] for token in doc] for doc in docs]
+    assert json.loads(out.stdout) == [[doc._.pll_data["offset"], doc._.pll_data["scores"]] for doc in docs]
 
 
 def test_scores_stay_with_their_tokens(make_nlp):
@@ -249,12 +252,26 @@ def test_scores_stay_with_their_tokens(make_nlp):
     again = Doc(first.vocab).from_bytes(first.to_bytes())
     assert scores(again).tolist() == scores(first).tolist() and again._.pppl == first._.pppl
     as_json = json.loads(json.dumps(first.to_json(underscore=["pll", "pll_pieces", "pppl"])))
-    assert as_json["_"]["pll"] == first._.pll
-    assert [entry["value"] for entry in as_json["underscore_token"]["pll"]] == scores(first).tolist()
+    assert as_json["_"] == {"pll": first._.pll, "pll_pieces": first._.pll_pieces, "pppl": first._.pppl}
+    with pytest.raises(PLLError, match=r"_\.pll cannot be set: .*to_json\(underscore=\[\"pll_data\"\]\)"):
+        Doc(first.vocab).from_json(as_json)  # sums alone
+    for doc in (first, joined):
+        as_json = json.loads(json.dumps(doc.to_json(underscore=["pll_data"])))
+        again = Doc(first.vocab).from_json(as_json)
+        assert scores(again).tolist() == scores(doc).tolist() and again._.pppl == doc._.pppl
+        assert again._.pll_data == doc._.pll_data
 
 
 def test_numpy_types_stay_out(make_nlp):
-    doc = make_nlp(keep_pieces=True)(SENTENCES[0])
-    for value in doc.user_data.values():
-        assert not isinstance(value, (np.generic, np.ndarray))
+    """Nor are there lists, through which Python's garbage collector would look again and again."""
+    doc = make_nlp(keep_pieces=True, alternatives=2, distribution=True, sample_words=0.5)(SENTENCES[0])
+    [record] = doc.user_data.values()
+    assert set(map(type, flat(record))) == {int, float, str, bool, type(None)}
     json.dumps(doc._.pll_data)
+
+
+def flat(value):
+    """What is in dicts and tuples."""
+    if type(value) is dict:
+        value = (*value.values(),)
+    return [one for own in value for one in flat(own)] if type(value) is tuple else [value]

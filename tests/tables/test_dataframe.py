@@ -61,7 +61,8 @@ def test_tokens_without_a_wordpiece_have_no_score(make_nlp):
 @pytest.mark.parametrize("texts", [[], [""], ["", ""]])
 def test_without_tokens_the_columns_are_the_same(make_nlp, texts):
     frame = to_dataframe(make_nlp("bert").pipe(texts))
-    assert len(frame) == 0 and frame.columns.tolist() == ["doc", "token", "text", "pll_pieces", "surprisal"]
+    metrics = ["pll_word_l2r"] if texts else []  # a doc without a token knows them, too
+    assert len(frame) == 0 and frame.columns.tolist() == ["doc", "token", "text", "pll_pieces", *metrics, "surprisal"]
     assert frame.dtypes["surprisal"] == "float64"
     filled = pd.concat([frame, to_dataframe(make_nlp("bert")("The traveler"))])
     assert len(filled) == 2
@@ -83,7 +84,7 @@ def test_docs_from_a_file_and_unscored_ones_beside_them(make_nlp, unregistered):
 def test_errors(make_nlp, monkeypatch):
     with pytest.raises(
         ValueError,
-        match=r"^These docs have no scores: no token has .* _\.pll_METRIC.*Score them first.*tokens have: none",
+        match=r"^These docs have no scores: none has _\.pll_data with.*Score them first.*these docs have: none",
     ):
         to_dataframe(spacy.blank("en")("Not scored"))
     doc = make_nlp("bert", metrics=["word_l2r", "original"])("The traveler")
@@ -91,7 +92,7 @@ def test_errors(make_nlp, monkeypatch):
         to_dataframe(doc, ["original", "whole_word"])
     with pytest.raises(ValueError, match="an empty list of metrics"):
         to_dataframe(doc, [])
-    with pytest.raises(ValueError, match=r"_\.other_METRIC.*tokens have: .*pll"):
+    with pytest.raises(ValueError, match=r"_\.other_data .*name its `attr`.*docs have: pll_word_l2r, pll_original"):
         to_dataframe(doc, attr="other")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=re.escape(install_command("dataframe"))):

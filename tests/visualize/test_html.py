@@ -12,7 +12,7 @@ import spacy
 from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy import displacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_pll import compare, score_continuations
 from spacy_pll.attributes.registration import find_names
@@ -20,6 +20,7 @@ from spacy_pll.visualize import render, render_comparison, render_continuations
 from spacy_pll.visualize.html import N_STEPS, VMIN, View, colour_step, page_parts
 
 from ..conftest import odd_text
+from ..made_scores import change_scores
 from .conftest import METRICS, shown
 
 
@@ -116,10 +117,37 @@ def test_pieces_stay_with_their_tokens_when_tokens_are_merged(nlp):
     assert Markup(render(doc)).all("p")[0].text == "Thehool##ig##an##s"
 
 
-def test_a_record_of_other_scores_is_not_shown(nlp):
-    doc = nlp("The hooligans lost a souvenir.")
-    doc[1]._.pll_original = -100.0
-    assert all(e.text.endswith(" pieces") for e in Markup(render(doc, ["original"])).all("p"))
+def pieces_shown(doc, metric="original"):
+    return [e.text for e in Markup(render(doc, [metric])).all("p")]
+
+
+def test_pieces_of_a_joined_doc_are_shown_if_those_of_all_docs_are_known(nlp, make_nlp):
+    kept = nlp("The hooligans lost a souvenir.")
+    cut = kept[1:3].as_doc(copy_user_data=True)
+    assert pieces_shown(cut) == pieces_shown(kept)[:1] == ["hool##ig##an##s"]
+    for docs in ([kept, cut], [cut, kept, kept], [kept, nlp("It sat."), cut, cut]):
+        joined = Doc.from_docs(docs)
+        assert pieces_shown(joined) == [text for doc in docs for text in pieces_shown(doc)]
+    without = make_nlp("bert", metrics=METRICS).get_pipe("pll")(nlp.make_doc("The hooligans sat."))
+    for docs in ([kept, without], [without, cut]):
+        shown = pieces_shown(Doc.from_docs(docs))
+        assert len(shown) == len([*split_words(docs[0]), *split_words(docs[1])])
+        assert all(text.endswith(" pieces") for text in shown)
+
+
+def test_pieces_of_a_doc_that_was_not_scored_under_the_metric(nlp, make_nlp):
+    """Beside one that was. Its tokens have no score, and so its wordpieces have none."""
+    kept, scorer = nlp("The hooligans sat."), make_nlp("bert", keep_pieces=True).get_pipe("pll")
+    other = scorer(nlp.make_doc("A hooligan."))
+    joined = Doc.from_docs([kept, other])
+    assert pieces_shown(joined, "word_l2r") == pieces_shown(kept, "word_l2r") + pieces_shown(other, "word_l2r")
+    assert pieces_shown(joined) == pieces_shown(kept)
+    titles = [e.attributes["title"] for e in Markup(render(joined, ["original"])).all("t")]
+    assert [title == "not scored" for title in titles] == [token.i >= len(kept) for token in joined]
+    with joined.retokenize() as retokenizer:  # one token with pieces of both
+        retokenizer.merge(joined[len(kept) - 1 : len(kept) + 2])
+    assert pieces_shown(joined, "word_l2r")[-1] == ".[UNK]" + pieces_shown(other, "word_l2r")[0]
+    assert pieces_shown(joined)[-1] == "."
 
 
 @given(odd_text)
@@ -206,8 +234,7 @@ def test_docs_from_a_file_where_no_pipeline_was_made(make_nlp, unregistered):
 
 def test_scores_of_a_model_that_finds_a_text_impossible(make_nlp):
     doc = make_nlp("bert")("The traveler")
-    for token in doc:
-        token._.pll_word_l2r = -5000.0
+    change_scores(doc, scores={"word_l2r": [-5000.0] * doc._.pll_pieces})
     title = Markup(render(doc)).all("sum")[0].attributes["title"]
     assert "pseudo-perplexity inf" in title
 

@@ -12,6 +12,7 @@ from spacy_pll.visualize import render, render_comparison, render_continuations
 from spacy_pll.visualize.text import format_percent, readable_alternatives
 
 from ..conftest import get_tokenizer
+from ..made_scores import change_scores
 from .test_html import Markup
 
 TEXT = "The hooligans lost a souvenir, zyx!"
@@ -77,7 +78,9 @@ def test_comparisons_and_continuations_have_them(make_nlp):
 def test_what_the_model_says_is_escaped_and_isolated(make_nlp):
     doc = make_nlp("bert", **BOTH)("שלום lost")
     bad = '<script>"&'
-    doc[1]._.pll_alternatives = [(bad, -0.5, True), ("שלום", -1.0, True), ("\n", -9.0, None)]
+    made, own = [(bad, -0.5, True), ("שלום", -1.0, True), ("\n", -9.0, None)], doc._.pll_data
+    alternatives = [made if token == 1 else of for token, of in zip(own["token"], own["alternatives"])]
+    change_scores(doc, alternatives=alternatives)
     html = render(doc)
     assert "<script>" not in html
     element, popover = opened(Markup(html))[1]
@@ -94,8 +97,8 @@ def test_docs_of_a_file(make_nlp):
 
 def test_how_alternatives_are_read(make_nlp, names):
     doc = make_nlp("bert", **BOTH)(TEXT)
-    for token in (doc[0], doc[1]):
-        token._.pll_alternatives = [("s", -1.0, False), ("are", -2.0, True), (".", -3.0, False), ("x", -4.0, None)]
+    made = [("s", -1.0, False), ("are", -2.0, True), (".", -3.0, False), ("x", -4.0, None)]
+    change_scores(doc, alternatives=[made] * doc._.pll_pieces)
     texts = [[text for text, _ in readable_alternatives(token, names)] for token in doc[:2]]
     # There is nothing before the first token that could be continued.
     assert texts == [["s", "are", ".", "x"], ["-s", "are", ".", "x"]]
@@ -107,6 +110,6 @@ def test_how_alternatives_are_read(make_nlp, names):
 def test_the_token_itself_among_the_alternatives_is_marked(make_nlp):
     doc = make_nlp("bert", **BOTH)("The lost")
     assert get_tokenizer("wordpiece").tokenize("lost") == ["lost"]
-    doc[1]._.pll_alternatives = [("found", -1.0, True), ("lost", -2.0, True)]
+    change_scores(doc, alternatives=[[("found", -1.0, True), ("lost", -2.0, True)]] * 2)
     [own] = [e for e in Markup(render(doc)).all("own") if "lost" in e.text]
     assert own.text.startswith("lost")

@@ -1,4 +1,4 @@
-"""How much is computed: nothing twice, little padding, and no doc waits longer than it must."""
+"""How much is computed: nothing twice, and little padding; and what belongs to which doc."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,12 +9,11 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc
 
-from spacy_pll.prediction import Predictor, WorkDone, batches_of
+from spacy_pll.prediction.predictor import Predictor
 
-from .conftest import SENTENCES, scores
-from .scoring.planned import batches_of_docs
+from ..conftest import SENTENCES
+from ..scoring.planned import batches_of_docs
 
 
 def test_several_metrics_share_forward_rows(make_nlp):
@@ -44,29 +43,6 @@ def test_counts_of_a_padded_pass(make_nlp):
     assert counts.rows == counts.targets == n + m
     assert counts.ids == n * (n + 2) + m * (m + 2)
     assert counts.padding == n * (m - n)
-
-
-@pytest.mark.parametrize("mask_margin", [None, 0])
-def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_margin):
-    """Whatever the batch size, and with the same scores."""
-    nlp = make_nlp("bert", mask_margin=mask_margin)
-    expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
-    predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
-    predictor.counts, read = WorkDone(), []
-    for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
-        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
-        read.append(predictor.counts.ids)
-    assert read[0] < read[-1] / 2 and len(set(read)) > 3
-
-
-def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
-    nlp = make_nlp("bert")
-    predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=8))
-    predictor.counts = WorkDone()
-    next(nlp.pipe(["A text.", "The souvenir. " * 20]))
-    assert predictor.counts.rows == 3
 
 
 URL = "http://www.example.org/" + "/".join(f"a{i}.b-{i * 37 % 11}" for i in range(60))
@@ -117,15 +93,6 @@ def test_no_text_costs_twelve_times_as_much_as_one_of_words(lengths, margin):
     assert long <= 12 * normal
 
 
-def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):
-    """Or a corpus of long docs would fill the memory, and the first would be scored late."""
-    nlp = make_nlp("bert")
-    predictor, taken = nlp.get_pipe("pll").predictor, []
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=1))
-    next(nlp.pipe(taken.append(text) or text for text in SENTENCES))
-    assert len(taken) == 1
-
-
 def test_what_the_model_expected_is_that_of_the_doc(make_nlp, caplog):
     """Whatever else is in its batch, which is scored in one go."""
     nlp = make_nlp("bert", keep_pieces=True, alternatives=2, distribution=True)
@@ -169,31 +136,3 @@ def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make
         assert found.keys() == record.keys()
         assert (found["pieces"], found["mask_margin"]) == (record["pieces"], record["mask_margin"])
         np.testing.assert_allclose(found["scores"]["word_l2r"], record["scores"]["word_l2r"], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "on_gpu, batch_size, sizes",
-    [
-        (True, 1000, [1000, 2000, 4000, 8000, 8000, 1000]),
-        (True, 9000, [9000, 9000, 6000]),
-        (True, 999, [999] * 24 + [24]),
-        (False, 1000, [1000] * 24),
-    ],
-)
-def test_the_batches_of_a_gpu_grow(make_nlp, monkeypatch, on_gpu, batch_size, sizes):
-    nlp = make_nlp("bert")
-    predictor = nlp.get_pipe("pll").predictor
-    loaded = replace(predictor.prepare(), ids_at_once=10**9, on_gpu=on_gpu)
-    monkeypatch.setattr(predictor.model, "loaded", loaded)
-    docs = [nlp.make_doc("A text.")] * 24_000
-    assert list(map(len, batches_of(docs, predictor.ends_of_batches(batch_size)))) == sizes
-
-
-def test_a_token_is_at_least_a_piece_where_batches_end(make_nlp, monkeypatch):
-    """A protein has one for each letter: by its characters alone, a batch would have sixteen times the work."""
-    nlp = make_nlp("bert")
-    predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=20 * 22))
-    letters = Doc(nlp.vocab, list("MKTAYIAKQRQISFVKSHFS"), [False] * 20)
-    assert list(map(len, batches_of([letters] * 3, predictor.ends_of_batches(100)))) == [1, 1, 1]
-    assert list(map(len, batches_of([letters.text] * 3, predictor.ends_of_batches(100)))) == [3]

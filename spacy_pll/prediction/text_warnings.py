@@ -1,21 +1,19 @@
-"""What is read for some docs, and what about it is worth a warning, each once."""
+"""What about texts is worth a warning, each once."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 from spacy.tokens import Doc
 
-from .arrays import BoolArray, Groups
-from .documentation import page
-from .language_model.protocol import LanguageModel, Loaded
-from .scoring.sample import Draw
-from .scoring.windows import Contexts
-from .scoring.wordpieces import DocTexts, Wordpieces
-from .user_warnings import TextWarning, warn_user
+from ..arrays import BoolArray
+from ..documentation import page
+from ..language_model.protocol import LanguageModel, Loaded
+from ..user_warnings import TextWarning, warn_user
+from .tokenized import TokenizedDocs
 
 # Pieces of the longest text that is taken for one word; and of the longest word in a text that is scored exactly
 # without a warning.
@@ -41,24 +39,6 @@ UNSPACED_CHARACTER = re.compile(f"[{''.join(letters for letters, _, _ in UNSPACE
 # pieces, and the characters of a piece. (Under the built-in model, English has .06 and 3.4 to 5, that of physicians up
 # to .7 and 3.1; German, French, Dutch and Finnish have .37 to .9 and 1.8 to 2.3.)
 FIRST_WORDS, SPLIT_WORDS, CHARACTERS = (50, 200), 1 / 4, 2.6
-
-
-@dataclass(frozen=True)
-class TokenizedDocs:
-    """The docs of a batch, with what is read for them."""
-
-    read: DocTexts
-    pieces_of: Groups  # the pieces of each doc
-    wordpieces: Wordpieces  # of all spans
-    scored: BoolArray  # bool, shape (tokens,)
-    contexts: Contexts
-    draws: Sequence[Draw | None] = ()  # with `sample_words`, of each token; `contexts` also has what was not drawn
-
-    @property
-    def asked(self) -> Contexts:
-        """The contexts, in which what was not drawn is not scored."""
-        contexts = self.contexts
-        return replace(contexts, scored=contexts.scored & self.scored[self.wordpieces.token[contexts.piece]])
 
 
 @dataclass

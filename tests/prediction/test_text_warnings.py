@@ -18,8 +18,8 @@ from spacy_pll import compare, make_pipeline, score_continuations
 from spacy_pll.language_model.protocol import Description
 from spacy_pll.stream.workers import score_docs
 
-from . import reference
-from .conftest import SENTENCES
+from .. import reference
+from ..conftest import SENTENCES
 
 ARABIC = "مرحبا بالعالم الواسع"
 
@@ -287,7 +287,7 @@ SOUND = {
     "showed cardiomyopathy with ventricular fibrillation. Pharmacokinetic parameters of intravenously administered "
     "dexamethasone were determined by chromatography. Hypercholesterolemia and thrombocytopenia were contraindications "
     "to anticoagulation, and electroencephalography confirmed neurodegeneration.",
-    "code": " ".join((Path(__file__).parents[1] / "spacy_pll" / "metrics.py").read_text().split()[:400]),
+    "code": " ".join((Path(__file__).parents[2] / "spacy_pll" / "metrics.py").read_text().split()[:400]),
     "numbers": "1 2 3 4 5 " * 100,
     "capitals": "THE TRAVELER LOST THE SOUVENIR THAT SHE HAD BOUGHT IN PARIS. " * 8,
     "names": "Szczepanski Nguyen Oyelaran Papadopoulos Kowalczyk Gutierrez Bjornsson Zhuang Okonkwo Tkachenko. " * 8,

@@ -1,0 +1,202 @@
+"""The record of a doc that was joined or cut, from the records that lie over its text.
+
+`Span.as_doc` copies a record whole, and `Doc.from_docs` lays the records of docs that were cut over each other. So a
+record knows its text: by a checksum of all of it, and by a few bits for each piece.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from ..arrays import BoolArray, IntArray, spread, up_to
+from ..scoring.digests import scrambled
+from ..scoring.wordpieces import is_white_space
+from .record import BY_PIECE, SETTINGS, SPELLED, PieceRecord, Stored
+
+# In the place of the number of a record: no record is of a character; or it is not known which one is.
+NONE, UNKNOWN = -1, -2
+
+
+def text_crc(text: str) -> int:
+    """A checksum of a text, without white space at its end."""
+    return crc32(text.rstrip().encode("utf8"))
+
+
+def check_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
+    """A number from 1 to 127 for each of some pieces, from its characters up to the first white space, which changes
+    where spaCy cuts and joins docs: one of 127 other texts has the same one. 0 without such a character. uint8, shape
+    (pieces,).
+
+    begin, end (int arrays, shape (pieces,)): Where each piece begins, and where the next one does. Not decreasing.
+    """
+    codes, spaces = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), np.flatnonzero(is_white_space(text))
+    end = np.minimum(end, np.append(spaces, len(text))[np.searchsorted(spaces, begin)])
+    lengths, terms = end - begin, np.zeros(len(codes), dtype=np.uint64)
+    at = spread(begin, lengths)
+    terms[at] = scrambled(codes[at], 2) * (scrambled(at - np.repeat(begin, lengths), 1) | np.uint64(1))
+    sums = up_to(terms)
+    digests = (sums[end] - sums[begin]) >> np.uint64(32)
+    checks: IntArray = np.where(lengths > 0, 1 + digests % np.uint64(127), 0).astype(np.uint8)
+    return checks
+
+
+class Claim(NamedTuple):
+    """A record that lies over a text, and may lie beyond it. Places are characters of that text."""
+
+    record: PieceRecord
+    begin: int  # where the text begins that the record was made of, and where it ends
+    end: int
+    crc: int  # `text_crc` of that text
+    offset: IntArray  # int, shape (pieces,): where each piece begins, not decreasing
+    checks: IntArray  # uint8, shape (pieces,): see `check_pieces`
+
+    @classmethod
+    def of(cls, begin: int, end: int, stored: Stored) -> "Claim":
+        record, checks = PieceRecord.of(stored).moved(begin), np.frombuffer(stored["checks"].encode("ascii"), np.uint8)
+        return cls(record, begin, end, stored["crc"], np.array(record.offset, np.int64), checks)
+
+    def is_whole(self, text: str) -> bool:
+        return self.begin >= 0 and text_crc(text[self.begin : self.end]) == self.crc
+
+    def agrees(self, other: "Claim") -> bool:
+        """Whether another record has the same pieces and scores there."""
+        own, (a, b) = other.record.between(self.begin, self.end), (self.record, other.record)
+        same = (list(b.scores[metric][own]) == list(a.scores[metric]) for metric in a.scores.keys() & b.scores.keys())
+        return list(b.offset[own]) == list(a.offset) and all(same)
+
+    def known_pieces(self, text: str) -> tuple[IntArray, IntArray]:
+        """Where the pieces begin and end that are in a text, as their bits say. int, shape (pieces,)."""
+        n, white, ends = len(text), is_white_space(text), np.append(self.offset, self.end)[1:]
+        here = np.flatnonzero((self.offset >= 0) & (self.offset < n))
+        begin, end = self.offset[here], np.minimum(ends[here], n)
+        known = check_pieces(text, begin, end) == self.checks[here]
+        known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its bits
+        if len(here) and ends[here[-1]] > n and not white[begin[-1] :].any():
+            known[-1] |= len(here) == 1 or bool(known[-2])  # a piece that was cut itself goes with the one before it
+        if self.begin <= 0 and self.end >= len(text.rstrip()) and known.all():
+            return np.array([0]), np.array([n])  # all of the text is a part of that of the record
+        # A piece has its characters up to the first white space, and that white space. One that begins with white space
+        # has no bits to know it by, and goes with the one before it.
+        known &= known[np.maximum.accumulate(np.where(white[begin], 0, np.arange(len(here))))]
+        return begin[known], np.minimum(end, next_word(white, begin))[known]
+
+
+def next_word(white: BoolArray, begin: IntArray) -> IntArray:
+    """From some characters of a text to the next one behind white space. int, shape (characters,)."""
+    n, is_first = len(white), np.append(False, white[:-1] & ~white[1:])
+    places = np.append(np.flatnonzero(is_first), n)
+    out: IntArray = places[np.searchsorted(places, begin, side="right")]
+    return out
+
+
+def owners(text: str, claims: Sequence[Claim]) -> IntArray:
+    """For each character of a text the number of the record that is of it; or `NONE`, or `UNKNOWN`. int, shape
+    (characters,).
+
+    A record whose whole text is there has all of it. A record of a doc that was cut has the pieces that are there, as
+    their bits say. It is unknown whose a piece is if two records have it. If a record lies over visible characters that
+    no record has, these are of a doc that was not scored; or that was, and spaCy kept another record that begins and
+    ends at the same places. So they are unknown, and with them the pieces beside them, whose bits may be the right ones
+    by chance.
+    """
+    visible = ~is_white_space(text)
+    owner, is_under = np.full(len(text), NONE), np.zeros(len(text), dtype=bool)
+    cut = dict[int, tuple[IntArray, IntArray]]()
+    for number in sorted(range(len(claims)), key=lambda i: claims[i].begin - claims[i].end):  # the longest one first
+        claim = claims[number]
+        own = slice(max(0, claim.begin), max(0, claim.end))
+        if claim.is_whole(text):
+            others = [claims[other] for other in np.unique(owner[own]).tolist() if other >= 0]
+            agreed = all(claim.agrees(other) for other in others)
+            owner[own] = np.where(owner[own] == NONE, number, owner[own] if agreed else UNKNOWN)
+        else:
+            is_under[own], cut[number] = True, claim.known_pieces(text)
+    is_free = owner == NONE
+    for number, (begin, end) in cut.items():
+        at = spread(begin, end - begin)
+        at = at[is_free[at]]
+        owner[at] = np.where(owner[at] == NONE, number, UNKNOWN)
+    is_lost = is_under & visible & (owner == NONE)
+    owner[is_lost] = UNKNOWN
+    # Of the visible characters alone. The last entry is for those that do not exist.
+    lost, before = np.append(is_lost[visible], False), up_to(visible)
+    for begin, end in cut.values():
+        beside = lost[before[begin] - 1] | lost[before[end]]
+        owner[spread(begin[beside], (end - begin)[beside])] = UNKNOWN
+    return owner
+
+
+def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
+    """One record from those that lie over a text."""
+    owner = owners(text, claims)
+    here = [np.flatnonzero((0 <= claim.offset) & (claim.offset < len(text))) for claim in claims]
+    own = [at[owner[claim.offset[at]] == number] for number, (at, claim) in enumerate(zip(here, claims))]
+    order = np.argsort(np.concatenate([claim.offset[at] for claim, at in zip(claims, own)]), kind="stable").tolist()
+    indices, records = [at.tolist() for at in own], renumbered([claim.record for claim in claims])
+
+    def joined(lists: Sequence[Sequence[Any] | None]) -> list[Any]:
+        """The values of all pieces; None where a record has none."""
+        parts = ([None] * len(at) if not of else map(of.__getitem__, at) for of, at in zip(lists, indices))
+        values = [*chain.from_iterable(parts)]
+        return [values[i] for i in order]
+
+    columns: dict[str, Any] = {}
+    for name in BY_PIECE:
+        lists = [getattr(record, name) for record in records]
+        lacks = [not of for of, at in zip(lists, indices) if at]
+        if not (any if name in SPELLED else all)(lacks):
+            columns[name] = joined(lists)
+    for name in SETTINGS:
+        columns[name] = next((of for record in records if (of := getattr(record, name)) is not None), None)
+    metrics = dict.fromkeys(metric for record in records for metric in record.scores)
+    scores = {metric: joined([record.scores.get(metric) for record in records]) for metric in metrics}
+    unknown = runs_of(owner == UNKNOWN)
+    return PieceRecord(
+        **{"offset": [], "drawn": records[0].drawn, **columns},
+        scores=scores,
+        scored=scored_runs(owner, records),
+        unknown=unknown,
+        text=text[:50] if unknown else "",
+    )
+
+
+def renumbered(records: Sequence[PieceRecord]) -> list[PieceRecord]:
+    """With numbers of words and units that no two records share, but for equal texts, which have equal draws."""
+    first_unit, n_units, first_word = dict[tuple[int, ...], int](), 0, 0
+    for record in records:
+        for *draw, _ in record.drawn or ():
+            if tuple(draw) not in first_unit:
+                first_unit[tuple(draw)], n_units = n_units, n_units + draw[-1]
+    drawn, out = [[*draw, first] for draw, first in first_unit.items()] or None, list[PieceRecord]()
+    for record in records:
+        change: dict[str, Any] = {"drawn": drawn}
+        change["word"] = [word + first_word for word in record.word]
+        first_word += max(record.word, default=-1) + 1
+        if record.unit and record.drawn:
+            firsts = [first for *_, first in record.drawn]
+            draws = [None if unit is None else bisect_right(firsts, unit) - 1 for unit in record.unit]
+            moves = [first_unit[tuple(draw)] - first for *draw, first in record.drawn]
+            change["unit"] = [unit if i is None else unit + moves[i] for unit, i in zip(record.unit, draws)]
+        out.append(replace(record, **change))
+    return out
+
+
+def scored_runs(owner: IntArray, records: Sequence[PieceRecord]) -> list[int]:
+    """Where runs of scored characters begin and end, of those that each record has."""
+    scored = np.zeros(len(owner), dtype=bool)
+    for number, record in enumerate(records):
+        edges = np.maximum(record.scored, 0)
+        for begin, end in zip(edges[::2], edges[1::2]):
+            scored[begin:end] |= owner[begin:end] == number
+    return runs_of(scored)
+
+
+def runs_of(member: BoolArray) -> list[int]:
+    """Where runs of members begin and end."""
+    edges: list[int] = np.flatnonzero(np.diff(np.concatenate([[False], member, [False]]))).tolist()
+    return edges
