@@ -10,19 +10,16 @@ compared at the pieces of words of more than 16 pieces: addresses in this projec
 """
 
 import re
-import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 from texts import brown_sentences, make_parser
 
+from scripts.docs_site.markdown_tables import print_table
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.prediction import WorkDone
 from spacy_pll.scoring import plan
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from markdown_tables import print_table  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 LONG = 16  # pieces

@@ -14,7 +14,6 @@ import cProfile
 import gc
 import pstats
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,13 +24,11 @@ from spacy.language import Language
 from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
+from scripts.docs_site.markdown_tables import markdown_table, replace_tables
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import make_pipeline
 from spacy_pll.prediction import WorkDone
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from markdown_tables import markdown_table, replace_tables  # noqa: E402
 
 
 def cut(texts: list[str], tokenizer, n: int) -> list[str]:

@@ -14,8 +14,8 @@ import spacy
 from spacy_pll.evaluation.items import smallest_groups
 from spacy_pll.evaluation.pair_readers import read_pairs
 
-sys.path.append(str(Path(__file__).parents[1] / "scripts"))
-from paper import published_texts  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1]))  # for `scripts`
+from scripts.paper import published_texts  # noqa: E402
 
 VARIABLE = "SPACY_PLL_DATA"
 PARADIGMS = 67

@@ -79,8 +79,20 @@ def test_scripts_know_no_more_of_the_command_line_than_the_commands():
     assert {name: [line.strip() for line in lines] for name, lines in found.items() if lines} == {
         "command_outputs.py": ["from spacy_pll.cli import app"],
         "gpu.py": ["from spacy_pll.cli import app"],
-        "site_pages.py": ["from spacy_pll.cli import app", "from spacy_pll.cli.help import parts, under_headings"],
+        "pages.py": ["from spacy_pll.cli import app", "from spacy_pll.cli.help import parts, under_headings"],
     }
+
+
+def test_the_readme_of_a_folder_names_every_file_in_it():
+    """Of scripts, which lie in folders by what they are for, and of benchmarks."""
+    folders = [path for path in (ROOT / "scripts").iterdir() if path.is_dir() and path.name[0] != "_"]
+    assert len(folders) == 6 and [path.name for path in (ROOT / "scripts").iterdir() if path.is_file()] == ["README.md"]
+    for folder in [*folders, ROOT / "benchmarks"]:
+        readme = (folder / "README.md").read_text(encoding="utf8")
+        files = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"} - {"README.md"}
+        assert files == set(re.findall(r"`([\w.]+\.(?:csv|jinja|jsonl|py|sha256|txt))`", readme)), folder
+    index = (ROOT / "scripts" / "README.md").read_text(encoding="utf8")
+    assert set(re.findall(r"\]\((\w+)/README\.md\)", index)) == {folder.name for folder in folders}
 
 
 def test_tests_of_scripts_are_in_the_folders_of_the_project():

@@ -80,7 +80,7 @@ def test_where_the_data_is(monkeypatch, variable, overrides, data):
     scripts = {c["name"]: " ".join(c["script"]) for c in load_project_config(ROOT, overrides=overrides)["commands"]}
     assert scripts["data"].endswith(f'--local "{data}"')
     assert f'--tokenizer-folder "{data}/tokenizers"' in scripts["oov"]
-    assert f'train_builtin.py "{data}/corpus"' in scripts["train-builtin"]
+    assert f'scripts.builtin.train "{data}/corpus"' in scripts["train-builtin"]
 
 
 def test_the_assets_have_sums():
