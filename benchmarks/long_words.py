@@ -14,11 +14,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from texts import brown_sentences, make_parser
+from texts import brown_sentences, count_anew, make_parser
 
 from scripts.docs_site.markdown_tables import print_table
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.prediction import WorkDone
+from spacy_pll import PipelineSettings, make_pipeline
 from spacy_pll.scoring import plan
 
 ROOT = Path(__file__).parents[1]
@@ -38,10 +37,9 @@ def pipeline(margin: int | None):
 
 
 def ids_per_piece(nlp, texts: list[str]) -> float:
-    predictor = nlp.get_pipe("pll").predictor
-    predictor.counts = WorkDone()
+    counts = count_anew(nlp)
     n = sum(doc._.pll_pieces for doc in nlp.pipe(texts))
-    return predictor.counts.ids / n
+    return counts.ids / n
 
 
 def lines_of(sentences: list[str], pieces: int, tokenizer) -> list[str]:

@@ -6,10 +6,13 @@ the project.
 
 import ast
 import configparser
+import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
+import spacy_pll
 from spacy_pll.cli import LazyCommands
 
 from .conftest import PROJECT
@@ -93,6 +96,37 @@ def test_the_readme_of_a_folder_names_every_file_in_it():
         assert files == set(re.findall(r"`([\w.]+\.(?:csv|jinja|jsonl|py|sha256|txt))`", readme)), folder
     index = (ROOT / "scripts" / "README.md").read_text(encoding="utf8")
     assert set(re.findall(r"\]\((\w+)/README\.md\)", index)) == {folder.name for folder in folders}
+
+
+def imports_of_the_package(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The imports of the package in a file or notebook: the module, and the names; none for the module itself."""
+    source = path.read_text(encoding="utf8")
+    if path.suffix == ".ipynb":
+        cells = ["".join(cell["source"]) for cell in json.loads(source)["cells"] if cell["cell_type"] == "code"]
+        source = "\n".join(line for cell in cells for line in cell.splitlines() if line[:1] not in ("!", "%"))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "spacy_pll":
+            yield node.module, tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names if alias.name.split(".")[0] == "spacy_pll")
+
+
+def test_scripts_import_what_they_may():
+    """Public names, and those of the table in CONTRIBUTING.md, which has no other ones."""
+    files = [*python_files("scripts", "benchmarks", "examples"), *(ROOT / "examples").rglob("*.ipynb")]
+    imports = [found for path in files for found in imports_of_the_package(path)]
+    public, inside = ([names for module, names in imports if (module == "spacy_pll") is own] for own in (True, False))
+    assert {name for names in public for name in names} <= {*spacy_pll.__all__, "errors"} and len(public) > 30
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+    section = contributing.partition("\n### What scripts may import\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+?) \|", section, re.MULTILINE)
+    listed = {f"spacy_pll.{module}": set(re.findall(r"`(\w+)`", names)) for module, names in rows}
+    used = defaultdict[str, set[str]](set)
+    for module, names in imports:
+        if module != "spacy_pll" and names:
+            used[module].update(names)
+    assert len(rows) == len(listed) and used == listed
+    assert len([names for names in inside if names]) <= 40
 
 
 def test_tests_of_scripts_are_in_the_folders_of_the_project():

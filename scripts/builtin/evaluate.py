@@ -19,6 +19,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -26,14 +27,8 @@ import spacy
 from scripts.builtin.data import is_held_out, read_lines
 from scripts.builtin.held_out import by_length
 from scripts.docs_site.markdown_tables import Rows, print_table, replace_tables
-from spacy_pll.evaluation.accuracies import OVERALL
-from spacy_pll.evaluation.agreement import LevelAgreement
-from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
-from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.evaluation.minimal_pairs import minimal_pairs
-from spacy_pll.evaluation.pair_readers import read_pairs
-from spacy_pll.evaluation.perplexity import perplexity
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
+from scripts.paper.published_texts import PHENOMENON, sample_pairs
+from spacy_pll import Pair, PipelineSettings, compare_margins, make_pipeline, minimal_pairs, perplexity, read_pairs
 
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r"]
 MARGINS = (0, 1)  # values of `mask_margin`
@@ -80,7 +75,7 @@ def blimp_accuracies(
     found: dict[str, dict[str, float]] = {}
     for margin, settings in {"": PipelineSettings(model, metrics), **margins}.items():
         for result in minimal_pairs(make_pipeline(settings), pairs).accuracies():
-            if result.level in (OVERALL, PHENOMENON):
+            if result.level in ("overall", PHENOMENON):
                 of_scorer = found.setdefault(margin or result.scorer, {})
                 of_scorer[result.name or result.level] = round(100 * result.accuracy, 1)
     return found
@@ -94,9 +89,8 @@ def blimp_table(accuracy: dict[str, dict[str, float]]) -> Rows:
 def one_pass_table(model: str | None, texts: list[str], accuracy: dict[str, dict[str, float]]) -> Rows:
     """How close the scores with each margin are to the exact ones of the same weights, under `word_l2r`. In nats."""
 
-    def shown(level: LevelAgreement | None) -> list[str]:
+    def shown(level: Any) -> list[str]:
         """*r* with its interval, and the mean absolute difference."""
-        assert level and level.r is not None and level.r_interval and level.mean_absolute_difference is not None
         low, high = level.r_interval
         return [f"{level.r:.4f} [{low:.4f}, {high:.4f}]", f"{level.mean_absolute_difference:.2f}"]
 
@@ -156,7 +150,7 @@ def main():
     elif args.log:
         tables["learning curve"] = learning_curve(args.log)
         print_table("Learning curve (15 % of the pieces masked; nats per piece)", tables["learning curve"])
-    pairs = sample_items(read_pairs(str(args.blimp)), args.pairs)
+    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
     blimp = blimp_accuracies(args.model, pairs, BRIEF if args.brief else METRICS)
     held_out = [line for line in read_lines(args.corpus) if is_held_out(line)][:: args.every]
     tables["by length"] = length_table(args.model, held_out, blimp)

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from scripts.paper.names import BUILTIN_FOLDER
 from spacy_pll import choices, make_pipeline, read_choices
-from spacy_pll.language_model import BUILTIN
 
 PARADIGMS = ["anaphor_gender_agreement", "adjunct_island", "irregular_past_participle_adjectives"]
 PEOPLE = ["Ann", "Bob", "Chao", "Dina", "Emeka", "Farah", "Gus", "Hana"]
@@ -106,8 +106,8 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        AutoModelForMaskedLM.from_pretrained(BUILTIN).float().save_pretrained(root / "model")
-        AutoTokenizer.from_pretrained(BUILTIN).save_pretrained(root / "model")
+        AutoModelForMaskedLM.from_pretrained(BUILTIN_FOLDER).float().save_pretrained(root / "model")
+        AutoTokenizer.from_pretrained(BUILTIN_FOLDER).save_pretrained(root / "model")
         items = make_items(random.Random(1)).items()
         files = {f"data/{name}": "".join(f"{json.dumps(row)}\n" for row in rows) for name, rows in items}
         for paradigm in PARADIGMS:

@@ -23,8 +23,8 @@ import transformers as hf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from scripts.docs_site.markdown_tables import print_table, replace_tables
+from scripts.paper.names import BUILTIN_FOLDER
 from spacy_pll import make_pipeline, score, score_continuations
-from spacy_pll.language_model import BUILTIN
 
 PAIRS = [
     ("The keys to the cabinet are on the table.", "The keys to the cabinet is on the table."),
@@ -62,7 +62,8 @@ def text_of(before: str, filler: str, after: str) -> str:
 
 def load_builtin():
     """The built-in model and its tokenizer, of transformers."""
-    return hf.AutoModelForMaskedLM.from_pretrained(BUILTIN).float().eval(), hf.AutoTokenizer.from_pretrained(BUILTIN)
+    model = hf.AutoModelForMaskedLM.from_pretrained(BUILTIN_FOLDER).float().eval()
+    return model, hf.AutoTokenizer.from_pretrained(BUILTIN_FOLDER)
 
 
 def ours(texts: list[str], metric: str, model: str | None = None, **settings) -> list[float]:

@@ -20,10 +20,9 @@ from spacy.language import Language
 
 from scripts.docs_site.markdown_tables import print_table, replace_tables
 from scripts.experiments.find_replaced_words import N_RESAMPLES, interval, pooled_area
-from spacy_pll.analysis.normalised import NORMALISATIONS, normalise
-from spacy_pll.analysis.unigrams import Unigrams, load_unigrams
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import Unigrams, load_unigrams, make_pipeline, normalise
 
+NORMALISATIONS = ["mean_lp", "pen_lp", "norm_lp", "slor", "per_word", "per_character"]
 METRICS = ["word_l2r", "original"]
 RAW = "raw"
 COLA = {"CoLA in-domain": "cola_in_domain_dev.tsv", "CoLA out-of-domain": "cola_out_of_domain_dev.tsv"}

@@ -15,6 +15,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from scripts.docs_site.markdown_tables import print_table, replace_tables
-from scripts.paper.correlation import pearson, pearson_difference
-from scripts.paper.data import CONTEXTS, lower_case_words
-from scripts.paper.published_texts import brown_paragraphs, eventsadapt_items, read_brown
-from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.accuracies import outcomes_of
-from spacy_pll.evaluation.intervals import Estimate, paired_difference, proportion
-from spacy_pll.evaluation.items import Pair, sample_items
-from spacy_pll.evaluation.pair_readers import read_pairs
-from spacy_pll.language_model.protocol import Loaded
-from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, get_metric, in_each_word, pll_metrics, some_orders
-from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction import WorkDone
-from spacy_pll.scoring.plan import plan_passes
-from spacy_pll.scoring.windows import Contexts, read_spans
-from spacy_pll.scoring.wordpieces import get_wordpieces
+from scripts.paper.correlation import Estimate, paired_difference, pearson, pearson_difference, proportion
+from scripts.paper.data import CONTEXTS, lower_case_words, pair_outcomes
+from scripts.paper.passes import Context, plan, read
+from scripts.paper.published_texts import brown_paragraphs, eventsadapt_items, read_brown, sample_pairs
+from spacy_pll import Pair, get_scorer, make_pipeline, read_pairs, register_metric
+from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, in_each_word, some_orders
 
 SPACINGS = [4, 8, 16, 32]
 METRICS = ["word_l2r", "original", "whole_word", "sentence_l2r", "word_r2l", "word_any_order"]
@@ -47,7 +39,7 @@ CONTEXT = CONTEXTS["my word"]
 
 def read_pairs_sample(args: argparse.Namespace) -> tuple[list[Pair], list[str]]:
     """A sample of BLiMP, the same each time: its pairs, and their sentences, each good one before its bad one."""
-    pairs = sample_items(read_pairs(str(args.blimp)), args.pairs)
+    pairs = sample_pairs(read_pairs(str(args.blimp)), args.pairs)
     return pairs, [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
 
 
@@ -71,13 +63,12 @@ def percent(estimate: Estimate, sign: str = "") -> str:
     return f"{value} [{low}, {high}]"
 
 
-def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
-    """The outcome of each pair: 1 where the good sentence scores higher, 0.5 on a tie, 0 otherwise.
+def outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
+    """The outcome of each pair: see `pair_outcomes`.
 
     docs (list[Doc]): Good and bad sentences in turns.
     """
-    scores = [doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs]
-    return outcomes_of(np.reshape(scores, (-1, 2)), [0] * (len(scores) // 2))
+    return pair_outcomes([doc._.get(f"pll_{metric}" if metric else "pll") for doc in docs])
 
 
 # mask_spacing
@@ -85,16 +76,15 @@ def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
 
 def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
-    scorer = get_scorer(nlp)
-    scorer.predictor.counts = WorkDone()
-    began = time.process_time()  # of this process only
+    predictor = get_scorer(nlp).predictor
+    ids, began = predictor.counts.ids, time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
-    return docs, time.process_time() - began, scorer.predictor.counts.ids
+    return docs, time.process_time() - began, predictor.counts.ids - ids
 
 
-def planned_pieces(contexts: Contexts, metric: str, loaded: Loaded, spacing: int | None) -> int:
+def planned_pieces(contexts: list[Context], metric: str, loaded: Any, spacing: int | None) -> int:
     """The number of pieces in all forward passes that a metric needs."""
-    plans = plan_passes(contexts, [get_metric(metric)], loaded.mask_id, loaded.rows, mask_spacing=spacing)
+    plans = plan(contexts, metric, loaded, spacing=spacing)
     return sum(batch.n_ids for batches, _ in plans for batch in batches)
 
 
@@ -105,16 +95,15 @@ def cost_tables(args: argparse.Namespace) -> Iterator[dict]:
     docs = [nlp.make_doc(text) for text in brown_paragraphs(read_brown(args.brown), args.paragraphs, loaded.tokenizer)]
     table = []
     for max_length in (256, 512):
-        contexts = Contexts.of(
-            [one for doc in docs for one in read_spans([doc[:]], loaded.tokenizer, "tokenizer", max_length)]
-        )
+        contexts = [one for doc in docs for one in read(doc, loaded.tokenizer, "tokenizer", max_length)]
         for metric in ("word_l2r", "word_any_order"):
             exact = planned_pieces(contexts, metric, loaded, None)
             row = {"contexts of": max_length, "metric": metric, "exact": f"{exact:,}"}
             for spacing in SPACINGS:
                 row[f"mask_spacing {spacing}"] = f"÷ {exact / planned_pieces(contexts, metric, loaded, spacing):.1f}"
             table.append(row)
-    n_pieces = len(get_wordpieces([doc[:] for doc in docs], loaded.tokenizer, "tokenizer")) / len(docs)
+    encodings = loaded.tokenizer.encode_batch([doc.text for doc in docs], add_special_tokens=False)
+    n_pieces = sum(len(encoding.ids) for encoding in encodings) / len(docs)
     print_table(f"Forward pieces for {len(docs)} Brown paragraphs of {n_pieces:.0f} pieces", table)
     yield {"pieces_per_text": n_pieces, "tables": {"forward pieces": table}}
 
@@ -139,7 +128,7 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
     exact_units = units(exact)
     exact_blimp, blimp_time, blimp_ids = timed(exact_nlp, sentences)
     n_pieces = len(exact_units["piece"]) / len(paragraphs)
-    accuracy = 100 * pair_outcomes(exact_blimp).mean()
+    accuracy = 100 * outcomes(exact_blimp).mean()
     agreement: list[dict] = [
         {
             "mask_spacing": "exact",
@@ -186,12 +175,12 @@ def spacing_tables(args: argparse.Namespace) -> Iterator[dict]:
             }
         )
         docs, seconds, ids = timed(nlp, sentences)
-        change = pair_outcomes(docs) - pair_outcomes(exact_blimp)
+        change = outcomes(docs) - outcomes(exact_blimp)
         blimp.append(
             {
                 "mask_spacing": spacing,
                 "r by sentence": f"{correlation([d._.pll for d in docs], [d._.pll for d in exact_blimp]):.5f}",
-                "accuracy": f"{100 * pair_outcomes(docs).mean():.1f}",
+                "accuracy": f"{100 * outcomes(docs).mean():.1f}",
                 "change": percent(paired_difference(change), "+"),
                 "forward pieces": f"÷ {blimp_ids / ids:.1f}",
                 "CPU time": f"÷ {blimp_time / seconds:.1f}",
@@ -220,7 +209,7 @@ def metric_tables(args: argparse.Namespace) -> Iterator[dict]:
     nlp = make_pipeline(args.model, METRICS)
     pairs, pair_sentences = read_pairs_sample(args)
     docs = list(nlp.pipe(pair_sentences, batch_size=256))
-    right = {metric: pair_outcomes(docs, metric) for metric in METRICS}
+    right = {metric: outcomes(docs, metric) for metric in METRICS}
     groups = defaultdict(list)
     for i, pair in enumerate(pairs):
         groups["overall"].append(i)
@@ -306,7 +295,7 @@ def order_tables(args: argparse.Namespace, n_draws: int = 20, n_words: int = 12)
         rows_of[f"single_{seed}"] = lambda k, seed=seed: single(seed, k)
         rows_of[f"pairs_{seed}"] = lambda k, seed=seed: pairs(seed, k)
     for name, function in rows_of.items():
-        pll_metrics.register(name, func=lambda word, function=function: in_each_word(word, function))
+        register_metric(name, within_words=True)(partial(in_each_word, rows_of=function))
     nlp, names = spacy.blank("en"), [*rows_of, "word_any_order"]
     architecture = {"@architectures": "spacy-pll.MaskedLM.v1", "name": args.model}
     settings = {"metrics": names, "targets": "word", "words": "whitespace", "attr": "orders"}

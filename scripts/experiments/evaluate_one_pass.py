@@ -27,13 +27,13 @@ from scripts.experiments.evaluate_beyond import (
     CONTEXT,
     correlation,
     log_frequencies,
-    pair_outcomes,
+    outcomes,
     percent,
     shown,
     timed,
     units,
 )
-from scripts.paper.correlation import pearson
+from scripts.paper.correlation import paired_difference, pearson
 from scripts.paper.published_texts import (
     BLIMP_PATH,
     BROWN_PATH,
@@ -43,12 +43,9 @@ from scripts.paper.published_texts import (
     eventsadapt_items,
     kauf_ivanova_sentences,
     read_brown,
+    sample_pairs,
 )
-from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.intervals import paired_difference
-from spacy_pll.evaluation.items import sample_items
-from spacy_pll.evaluation.pair_readers import read_pairs
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import get_scorer, make_pipeline, read_pairs
 
 EXACT = "exact"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -114,7 +111,7 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
 
     n_items (int): The most sentences and the most words for the findings.
     """
-    pairs = sample_items(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
+    pairs = sample_pairs(read_pairs(str(folder / BLIMP_PATH)), n_pairs)
     pair_sentences = [sentence for pair in pairs for sentence in pair[:2]]
     items = eventsadapt_items(folder / EVENTSADAPT_PATH)
     sentences = list(items)
@@ -125,7 +122,7 @@ def results_table(nlps: dict[str, Language], folder: Path, n_pairs: int, n_items
     table = []
     for name, nlp in nlps.items():
         docs, _, _ = timed(nlp, pair_sentences)
-        right = pair_outcomes(docs)
+        right = outcomes(docs)
         within_pairs = np.array([good._.pll - bad._.pll for good, bad in zip(docs[::2], docs[1::2])])
         if name == EXACT:
             exact_right, exact_within_pairs = right, within_pairs

@@ -7,7 +7,6 @@ BLIMP_FOLDER holds BLiMP's data files. `spacy project run train-causal` trains t
 """
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -16,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from scripts.docs_site.markdown_tables import print_table
-from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
-from spacy_pll.evaluation.items import sample_items
-from spacy_pll.metrics import MaskRows, Metric, draw_orders, some_orders
-from spacy_pll.prediction import Predictor
+from scripts.paper.published_texts import sample_pairs
+from spacy_pll import (
+    MaskRows,
+    get_scorer,
+    log_probability_bounds,
+    make_pipeline,
+    minimal_pairs,
+    read_pairs,
+    register_metric,
+)
+from spacy_pll.metrics import draw_orders, some_orders
 
 PARADIGMS = ["adjunct_island", "passive_1", "wh_island"]
 N_DRAWS = 8
@@ -110,11 +116,11 @@ def one_order(word: np.ndarray, *, order: tuple[int, ...]) -> MaskRows:
 
 def under_the_mixture(nlp, texts: list[str], n_pieces: int) -> dict:
     """The bound by all orders, and the log-probability that it bounds: of the mean of the orders' probabilities."""
-    scorer = get_scorer(nlp)
-    settings = replace(scorer.settings, metrics=("sentence_any_order",))
-    orders = [Metric(partial(one_order, order=order)) for order in permutations(range(n_pieces))]
-    predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, orders)
-    sums = np.array([np.sum(doc.scores, axis=1) for doc in predictor.predict(list(map(nlp.make_doc, texts)))])
+    names = ["order_" + "_".join(map(str, order)) for order in permutations(range(n_pieces))]
+    for name, order in zip(names, permutations(range(n_pieces))):
+        register_metric(name, within_words=False)(partial(one_order, order=order))
+    docs = make_pipeline(nlp, names).pipe(texts)
+    sums = np.array([[doc._.get(f"pll_{name}") for name in names] for doc in docs])
     highest = sums.max(axis=1)
     exact = highest + np.log(np.exp(sums - highest[:, None]).mean(axis=1))
     gap = exact - sums.mean(axis=1)
@@ -161,13 +167,13 @@ def main():
         for n_pieces in (16, 100):
             table = by_passes(nlp, answers(nlp, lines, n_pieces, 10), n_pieces)
             print_table(f"answers of {n_pieces} wordpieces, by the number of passes", table)
-    docs = nlp.pipe(dict.fromkeys(pair.good for pair in sample_items(pairs, 20)))
+    docs = nlp.pipe(dict.fromkeys(pair.good for pair in sample_pairs(pairs, 20)))
     pieces = {doc.text: doc._.pll_pieces for doc in docs}
     short = [text for text, n in pieces.items() if n in (5, 6)]
     print_table(f"{len(short)} sentences of 5 or 6 wordpieces, random orders and all", against_all(short))
     five = [text for text in short if pieces[text] == 5]
     print_table("of 5 wordpieces: the bound, and what it bounds", [under_the_mixture(nlp, five, 5)])
-    pairs = sample_items(pairs, 10)
+    pairs = sample_pairs(pairs, 10)
     print_table(f"{len(pairs)} pairs of BLiMP", beside_others(nlp, pairs, args.twin))
 
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from scripts.docs_site.markdown_tables import print_table, replace_tables
 from scripts.experiments.evaluate_beyond import correlation
+from scripts.paper.correlation import spearman
 from spacy_pll import get_scorer, make_pipeline
-from spacy_pll.evaluation.intervals import spearman
 from spacy_pll.proteins.residues import Question, Residues, answer
-from spacy_pll.proteins.variants import AMINO_ACIDS
 
+AMINO_ACIDS = "GAVLIMCFYWPSTNQHKRDE"
 NO_MASKS = "no masks"
 RECKONED = "no masks, reckoned"
 # Shares of the pieces that were to be predicted in training: left as they are, and replaced by any of the vocabulary.

@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 
 from scripts.docs_site.markdown_tables import print_table, replace_tables
 from scripts.paper.published_texts import kauf_ivanova_sentences, read_brown
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import make_pipeline
 
 N_NEIGHBOURS = 50  # words that stand nearest to a word when all are sorted by frequency
 N_RESAMPLES = 1000

@@ -10,21 +10,19 @@ import spacy
 import typer
 from tqdm import tqdm
 
-from scripts.paper.errors import shown_errors
-from scripts.paper.names import split_list
+from scripts.paper.errors import PLLError, explained, shown_errors
+from scripts.paper.names import BUILTIN, split_list
+from scripts.paper.passes import Words
 from scripts.tuning.agreement import agreement_table
 from scripts.tuning.runs import tune
 from scripts.tuning.settings import TuningSettings
 from scripts.tuning.training import Progress
-from spacy_pll.errors import PLLError, explained
-from spacy_pll.language_model import BUILTIN_NAME
-from spacy_pll.scoring.wordpieces import Words
 
 
 def main(
     model: Annotated[
         str,
-        typer.Argument(help=f"Hub name or folder of a masked language model, or {BUILTIN_NAME} for the built-in one."),
+        typer.Argument(help=f"Hub name or folder of a masked language model, or {BUILTIN} for the built-in one."),
     ],
     texts: Annotated[str, typer.Argument(help="The texts to tune on: a file or folder, as for `pll score`.")],
     output: Annotated[Path, typer.Argument(help="The folder to write.")],
@@ -80,7 +78,7 @@ def main(
         except ValueError:
             raise PLLError(f"--margins must be whole numbers with commas, such as 0,1. It is {margins!r}.") from None
         settings = TuningSettings(
-            model=None if model == BUILTIN_NAME else model,
+            model=None if model == BUILTIN else model,
             texts=texts,
             dev_texts=dev_texts or None,
             metrics=split_list(metrics),
