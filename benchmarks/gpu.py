@@ -40,20 +40,17 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 import spacy
 import torch
 import typer.testing
-from linear import zeros
+from linear import TargetLogProbs, zeros
 from models import SIZES, TOKENIZERS, save_random
 from one_pass import cut
 from spacy.language import Language
 from speed import make_minicons, processor, seconds
-from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, count_anew, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
 import spacy_pll
+from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.cli import app
-from spacy_pll.component import get_scorer
-from spacy_pll.language_model.log_probs import TargetLogProbs
-from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.prediction.batches import batches_of
 from spacy_pll.prediction.predictor import Predictor
 
@@ -165,8 +162,7 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
     if len(some) > SAMPLE:
         rate = len(some) / seconds(lambda: score(nlp, some))  # a large batch is faster than the sample
         some = evenly(texts, most * rate)
-    predictor = get_scorer(nlp).predictor
-    predictor.counts = counts = WorkDone()
+    counts = count_anew(nlp)
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     gpu: AbstractContextManager[list] = (

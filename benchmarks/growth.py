@@ -10,23 +10,22 @@ import torch
 from memory import status
 from texts import brown_sentences, make_parser
 
-from spacy_pll.pipelines import SETTINGS, PipelineSettings, make_pipeline
-from spacy_pll.settings import choices_of
+from spacy_pll import make_pipeline
 
 
 def main():
     parser = make_parser(__doc__)
-    parser.add_argument("--precision", choices=choices_of(SETTINGS["precision"]), default="float32")
+    parser.add_argument("--precision", choices=["float32", "tf32", "bfloat16", "float16"], default="float32")
     parser.add_argument("--mask-margin", type=int)
     parser.add_argument("--texts", type=int, default=30_000)
     parser.add_argument("--every", type=int, default=3_000)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    settings = PipelineSettings(None, precision=args.precision, mask_margin=args.mask_margin)
+    nlp = make_pipeline(precision=args.precision, mask_margin=args.mask_margin)
     sentences = brown_sentences(args.data, args.texts)
     print("| sentences | resident MB |\n| ---: | ---: |")
-    for n, _ in enumerate(make_pipeline(settings).pipe(sentences), start=1):
+    for n, _ in enumerate(nlp.pipe(sentences), start=1):
         if n % args.every == 0:
             print(f"| {n:,} | {status('VmRSS'):.0f} |", flush=True)
 

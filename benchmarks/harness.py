@@ -12,8 +12,8 @@ import time
 
 from texts import make_parser
 
+from scripts.paper.names import BUILTIN_FOLDER
 from spacy_pll import read_pairs
-from spacy_pll.language_model import BUILTIN
 
 
 def report(name: str, n: int, seconds: float):
@@ -38,7 +38,8 @@ def measure_theirs(texts: list[str]):
     from minicons.scorer import MaskedLMScorer
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    model, tokenizer = AutoModelForMaskedLM.from_pretrained(BUILTIN), AutoTokenizer.from_pretrained(BUILTIN)
+    model = AutoModelForMaskedLM.from_pretrained(BUILTIN_FOLDER)
+    tokenizer = AutoTokenizer.from_pretrained(BUILTIN_FOLDER)
     scorer = MaskedLMScorer(model.float().eval(), "cpu", tokenizer=tokenizer)
     empty = tokenizer.eos_token or tokenizer.sep_token
     for size in (1, 32):

@@ -23,9 +23,8 @@ from memory import start_counting, status
 from models import TOKENIZERS, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
-from spacy_pll.component import get_scorer
+from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.language_model.log_probs import TargetLogProbs
-from spacy_pll.pipelines import make_pipeline
 
 
 def zeros(self, batch) -> tuple[torch.Tensor]:

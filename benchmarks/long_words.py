@@ -10,19 +10,15 @@ compared at the pieces of words of more than 16 pieces: addresses in this projec
 """
 
 import re
-import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from texts import brown_sentences, make_parser
+from texts import brown_sentences, count_anew, make_parser
 
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.prediction.asking import WorkDone
+from scripts.docs_site.markdown_tables import print_table
+from spacy_pll import PipelineSettings, make_pipeline
 from spacy_pll.scoring import plan
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from markdown_tables import print_table  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 LONG = 16  # pieces
@@ -41,10 +37,9 @@ def pipeline(margin: int | None):
 
 
 def ids_per_piece(nlp, texts: list[str]) -> float:
-    predictor = nlp.get_pipe("pll").predictor
-    predictor.counts = WorkDone()
+    counts = count_anew(nlp)
     n = sum(doc._.pll_pieces for doc in nlp.pipe(texts))
-    return predictor.counts.ids / n
+    return counts.ids / n
 
 
 def lines_of(sentences: list[str], pieces: int, tokenizer) -> list[str]:

@@ -19,8 +19,7 @@ import torch
 from models import TOKENIZERS, save_random
 from texts import brown_sentences, find_tokenizer, make_parser
 
-from spacy_pll.component import get_scorer
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import get_scorer, make_pipeline
 
 
 class Enough(Exception):

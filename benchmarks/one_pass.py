@@ -14,7 +14,6 @@ import cProfile
 import gc
 import pstats
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,16 +21,12 @@ from pathlib import Path
 import torch
 from models import add_size_option, save_random
 from spacy.language import Language
-from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, count_anew, find_tokenizer, make_parser
 from transformers import AutoTokenizer
 
-from spacy_pll.component import get_scorer
-from spacy_pll.language_model import BUILTIN
-from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from markdown_tables import markdown_table, replace_tables  # noqa: E402
+from scripts.docs_site.markdown_tables import markdown_table, replace_tables
+from scripts.paper.names import BUILTIN_FOLDER
+from spacy_pll import get_scorer, make_pipeline
 
 
 def cut(texts: list[str], tokenizer, n: int) -> list[str]:
@@ -86,7 +81,7 @@ def main():
     torch.set_num_threads(args.threads)
     clock = time.process_time if args.cpu_time else time.perf_counter
     with tempfile.TemporaryDirectory() as scratch:
-        folder = BUILTIN
+        folder = BUILTIN_FOLDER
         if args.bert_base:
             folder = Path(scratch)
             save_random("bert-base", find_tokenizer(args.data, args.bert_base), folder)
@@ -100,7 +95,7 @@ def main():
     for kind, own in texts.items():
         for nlp in pipelines.values():
             score(nlp, own[:2], clock)
-            get_scorer(nlp).predictor.counts = WorkDone()
+            count_anew(nlp)
         times = {name: [] for name in pipelines}
         for _ in range(args.rounds):
             for name, nlp in pipelines.items():

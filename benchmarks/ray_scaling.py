@@ -20,8 +20,8 @@ import ray.data
 import torch
 from texts import brown_sentences, make_parser
 
+from spacy_pll import make_pipeline
 from spacy_pll.distributed import annotate
-from spacy_pll.pipelines import make_pipeline
 
 BATCH = 32
 

@@ -8,6 +8,7 @@ in batches by length; `one` is that of `slots` with one candidate. The model is 
 named. The best of three.
 """
 
+import csv
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from models import add_size_option, save_random
 from texts import find_tokenizer, make_parser
 
 from spacy_pll import get_scorer, make_pipeline, read_pairs, slots
-from spacy_pll.corpus.formats import write_table
 
 IDS = {"cpu": 2048, "cuda": 65_536}  # in a batch of transformers
 
@@ -81,7 +81,10 @@ def main():
         def write() -> None:
             found = slots(nlp, texts, words, keep=10)
             rows = [{"text": text, **one._asdict()} for text, some in zip(texts, found) for one in some]
-            write_table(folder / "slots.csv", rows)
+            with open(folder / "slots.csv", "w", newline="", encoding="utf8") as file:
+                table = csv.DictWriter(file, rows[0])
+                table.writeheader()
+                table.writerows(rows)
 
         once, one, all_ = (
             seconds(work) for work in (lambda: read_once(nlp, texts), lambda: slots(nlp, texts, words[:1]), write)

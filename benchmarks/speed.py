@@ -32,19 +32,15 @@ from memory import peak_above
 from models import add_size_option, save_random
 from scipy.stats import spearmanr
 from spacy.language import Language
-from texts import blimp_sentences, brown_paragraphs, brown_sentences, find_tokenizer, make_parser
+from texts import blimp_sentences, brown_paragraphs, brown_sentences, count_anew, find_tokenizer, make_parser
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from spacy_pll.component import get_scorer
-from spacy_pll.language_model import BUILTIN
+from scripts.paper.names import BUILTIN_FOLDER
+from scripts.paper.passes import plan, read
+from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
-from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
-from spacy_pll.scoring.plan import plan_passes
-from spacy_pll.scoring.windows import Contexts, read_spans
 
 MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
 THREE = ["word_l2r", "original", "whole_word"]
@@ -60,11 +56,10 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     loaded: Any = get_scorer(nlp).model.load()
     forward = Forward(loaded.checkpoint.transformer)
     forward.narrowing.set("before_head")
-    contexts = []
-    for doc in map(nlp.make_doc, texts):
-        contexts += read_spans([doc[:]], loaded.tokenizer, "tokenizer", loaded.max_length)
+    docs = map(nlp.make_doc, texts)
+    contexts = [one for doc in docs for one in read(doc, loaded.tokenizer, "tokenizer", loaded.max_length)]
     passes = []
-    for batches, _ in plan_passes(Contexts.of(contexts), [get_metric("word_l2r")], loaded.mask_id, loaded.rows):
+    for batches, _ in plan(contexts, "word_l2r", loaded):
         for batch in batches:
             ids = torch.from_numpy(batch.ids).to(forward.device).long()
             passes.append([ids, *forward.upload(batch.lengths, batch.row, batch.position, batch.target)])
@@ -165,14 +160,12 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
     for _ in range(rounds):
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
-    scorer = get_scorer(nlp)
-    scorer.predictor.counts = WorkDone()
+    counts = count_anew(nlp)
     exact = [doc._.pll for doc in nlp.pipe(texts)]
-    counts = scorer.predictor.counts
     rough = [doc._.pll for doc in rounded.pipe(texts)]
     with FlopCounterMode(display=False) as flops:
         bare()
-    loaded: Any = scorer.model.load()
+    loaded: Any = get_scorer(nlp).model.load()
     width = loaded.checkpoint.transformer.config.hidden_size
     rates = {how: product_rate(loaded.forward.device, width, how == "oneDNN") for how in products(device)}
     operations = flops.get_total_flops()
@@ -200,10 +193,9 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
-    predictor = get_scorer(nlp).predictor
-    predictor.counts = WorkDone()
+    counts = count_anew(nlp)
     list(nlp.pipe(texts))
-    return predictor.counts.rows
+    return counts.rows
 
 
 def products(device: str) -> list[str]:
@@ -274,7 +266,7 @@ def main():
         **{package: version(package) for package in ("torch", "transformers", "minicons")},
     }
     with tempfile.TemporaryDirectory() as scratch:
-        models = {} if args.no_builtin else {"built in": BUILTIN}
+        models = {} if args.no_builtin else {"built in": BUILTIN_FOLDER}
         for size, tokenizer in (("bert-base", args.bert_base), ("roberta-large", args.roberta_large)):
             if tokenizer:
                 models[f"{size} size"] = Path(scratch) / size

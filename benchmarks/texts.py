@@ -8,14 +8,15 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import spacy
+from spacy.language import Language
 
-from spacy_pll.evaluation.items import smallest_groups
-from spacy_pll.evaluation.pair_readers import read_pairs
+from spacy_pll import get_scorer, read_pairs
 
-sys.path.append(str(Path(__file__).parents[1] / "scripts"))
-from paper import published_texts  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1]))  # for `scripts`
+from scripts.paper import published_texts  # noqa: E402
 
 VARIABLE = "SPACY_PLL_DATA"
 PARADIGMS = 67
@@ -52,6 +53,13 @@ def make_parser(description: str, gpu: bool = True) -> argparse.ArgumentParser:
     return parser
 
 
+def count_anew(nlp: Language) -> Any:
+    """Count the work of a pipeline from 0 on. RETURNS: The counts, as they are at any time."""
+    predictor = get_scorer(nlp).predictor
+    predictor.counts = type(predictor.counts)()
+    return predictor.counts
+
+
 def find_tokenizer(data: Path, name: str) -> Path:
     """The folder of a tokenizer: DATA/tokenizers/NAME, or the folder NAME."""
     folder = data / "tokenizers" / name
@@ -61,7 +69,8 @@ def find_tokenizer(data: Path, name: str) -> Path:
 def blimp_sentences(data: Path, n: int) -> list[str]:
     """n sentences, both of each pair, spread evenly over the paradigms; n must be at least twice their number."""
     pairs = read_pairs(str(published_texts.data_sets_folder(data) / published_texts.BLIMP_PATH))
-    chosen = [pair for group in smallest_groups(pairs).values() for pair in group[: n // (2 * PARADIGMS) + 1]]
+    paradigms = published_texts.by_paradigm(pairs).values()
+    chosen = [pair for group in paradigms for pair in group[: n // (2 * PARADIGMS) + 1]]
     return [sentence for pair in chosen for sentence in (pair.good, pair.bad)][:n]
 
 

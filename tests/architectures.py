@@ -8,7 +8,6 @@ the implementations of attention that transformers has for them.
 """
 
 import itertools
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -130,8 +129,7 @@ def grouped(described: Iterable[tuple[str, dict[str, str], float]]) -> list[dict
 
 
 def main():
-    sys.path.insert(0, str(ROOT / "scripts"))
-    from markdown_tables import print_table, replace_tables
+    from scripts.docs_site.markdown_tables import print_table, replace_tables
 
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as folder:

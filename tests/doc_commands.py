@@ -64,7 +64,7 @@ ONLY_CHECKED = {
     "--model bert-tuned": "needs a model that was tuned",
     "pll unigrams": "needs a corpus; tests/cli/test_unigrams.py has one",
     "--unigrams unigrams.json": "needs what that command writes",
-    "python scripts/": "takes minutes to hours",
+    "python -m scripts.": "takes minutes to hours",
     "python benchmarks/": "takes minutes, on a machine that does nothing else",
     "tests.project.test_docs": "is what runs these tests",
     "tests.project.test_notebooks": "is a slow test",
@@ -94,7 +94,7 @@ PYTHON_ONLY_CHECKED = {
     "datatrove": "needs datatrove, whose versions of other packages differ",
     "nemo_curator": "needs NeMo Curator and its Ray",
     "lm_eval": "needs lm-eval and a task of the hub",
-    "from minicons": "needs minicons, and so transformers 4; scripts/compare_packages.py runs it",
+    "from minicons": "needs minicons, and so transformers 4; scripts/experiments/compare_packages.py runs it",
     "prefer_gpu": "would move the tests that follow to the GPU, where there is one",
 }
 
@@ -155,7 +155,8 @@ def make_inputs(folder: Path, slow: Collection[str], stand_ins: dict[str, Path])
         write_jsonl(folder / "brown-nbest.jsonl", *lists[:200])
         write_jsonl(folder / "brown-dev.jsonl", *lists[200:])
     if "--model rxnfp" in slow:
-        subprocess.run([sys.executable, ROOT / "scripts" / "convert_rxnfp.py", folder / "rxnfp"], check=True)
+        convert = [sys.executable, "-m", "scripts.experiments.convert_rxnfp", folder / "rxnfp"]
+        subprocess.run(convert, cwd=ROOT, check=True)
 
 
 def make_stand_ins(folder: Path) -> dict[str, Path]:
@@ -185,7 +186,9 @@ def check_command(words: list[str]):
         assert words[3] in OF_SPACY or reason_not_run(words), words
     elif words[:3] == ["python", "-m", "pytest"] or words[0] == "pytest":
         check_pytest(words[3:] if words[0] == "python" else words[1:])
-    elif words[0] == "python" and words[1].endswith(".py"):
+    elif words[:2] == ["python", "-m"] and words[2].startswith("scripts."):
+        check_script(f"{words[2].replace('.', '/')}.py", *words[3:])
+    elif words[0] == "python" and words[1].startswith("benchmarks/"):
         check_script(*words[1:])
     elif words[:2] == ["pip", "install"]:
         check_install(words[2:])
@@ -227,9 +230,8 @@ def check_script(path: str, *words: str):
         printed.write(source)
     else:
         folder = str((ROOT / path).parent)
-        before = set(sys.modules)
         sys.argv = [path, "--help"]
-        sys.path.insert(0, folder)  # as Python does for a script, which may import its neighbours
+        sys.path.insert(0, folder)  # as Python does: a benchmark imports its neighbours by their names alone
         try:
             with redirect_stdout(printed):
                 runpy.run_path(str(ROOT / path), run_name="__main__")
@@ -238,10 +240,6 @@ def check_script(path: str, *words: str):
         finally:
             sys.argv = arguments
             sys.path.remove(folder)
-            # Scripts of other folders have neighbours of the same names. Modules that a test has imported before stay.
-            for name in set(sys.modules) - before:
-                if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder + os.sep):
-                    del sys.modules[name]
     for word in words:
         if word.startswith("--"):
             assert word in printed.getvalue(), f"{path} has no option {word}"

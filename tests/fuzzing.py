@@ -1,4 +1,4 @@
-"""What the fuzzer (scripts/fuzz.py) and the seeded run (tests/properties/test_fuzz.py) both do with some bytes.
+"""What the fuzzer (scripts/checks/fuzz.py) and the seeded run (tests/properties/test_fuzz.py) both do with some bytes.
 
 The first bytes choose tokenizer, word unit, window, batch limits, metrics and spans; the rest is the text. Alignment is
 held against the plain reference, the plan against one pass a target.

@@ -1,15 +1,18 @@
-"""The order of the package: its table is complete, modules and functions are short, and no file names a folder outside
-the project.
+"""The order of the package: the table of its rooms is complete, modules and functions are short, and no file names a
+folder outside the project.
 
 `lint-imports` checks that imports run one way (setup.cfg).
 """
 
 import ast
 import configparser
+import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
+import spacy_pll
 from spacy_pll.cli import LazyCommands
 
 from .conftest import PROJECT
@@ -48,20 +51,16 @@ def python_files(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-def test_the_table_of_modules_has_all_of_them_in_order():
-    layout = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8").partition("\n## Layout\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", layout, re.MULTILINE)
+def test_the_table_of_rooms_has_all_of_them_in_order():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf8")
     layers = config["importlinter:contract:layers"]["layers"].split()
-    assert [name for name, _ in rows] == [name for name in layers if name != "__main__"]
-    missing = [
-        f"{name}.{path.stem}"
-        for name, about in rows
-        for path in (PACKAGE / name).glob("[a-z]*.py")
-        if f"`{path.stem}`" not in about
-    ]
-    assert missing == []
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+    section = page.partition("\n## Where things are\n")[2].partition("\n## ")[0]
+    rooms = re.findall(r"^\| `(\w+)` \| .+ \|$", section, re.MULTILINE)
+    assert rooms == [name for name in layers if name != "__main__"]
+    cells = [cell for line in page.splitlines() if line.startswith("| ") for cell in line.split(" | ")]
+    assert len(cells) > 100 and [cell for cell in cells if len(cell) > 200] == []
 
 
 def test_every_module_has_a_test_file_of_its_name():
@@ -83,8 +82,51 @@ def test_scripts_know_no_more_of_the_command_line_than_the_commands():
     assert {name: [line.strip() for line in lines] for name, lines in found.items() if lines} == {
         "command_outputs.py": ["from spacy_pll.cli import app"],
         "gpu.py": ["from spacy_pll.cli import app"],
-        "site_pages.py": ["from spacy_pll.cli import app", "from spacy_pll.cli.help import parts, under_headings"],
+        "pages.py": ["from spacy_pll.cli import app", "from spacy_pll.cli.help import parts, under_headings"],
     }
+
+
+def test_the_readme_of_a_folder_names_every_file_in_it():
+    """Of scripts, which lie in folders by what they are for, and of benchmarks."""
+    folders = [path for path in (ROOT / "scripts").iterdir() if path.is_dir() and path.name[0] != "_"]
+    assert len(folders) == 6 and [path.name for path in (ROOT / "scripts").iterdir() if path.is_file()] == ["README.md"]
+    for folder in [*folders, ROOT / "benchmarks"]:
+        readme = (folder / "README.md").read_text(encoding="utf8")
+        files = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"} - {"README.md"}
+        assert files == set(re.findall(r"`([\w.]+\.(?:csv|jinja|jsonl|py|sha256|txt))`", readme)), folder
+    index = (ROOT / "scripts" / "README.md").read_text(encoding="utf8")
+    assert set(re.findall(r"\]\((\w+)/README\.md\)", index)) == {folder.name for folder in folders}
+
+
+def imports_of_the_package(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The imports of the package in a file or notebook: the module, and the names; none for the module itself."""
+    source = path.read_text(encoding="utf8")
+    if path.suffix == ".ipynb":
+        cells = ["".join(cell["source"]) for cell in json.loads(source)["cells"] if cell["cell_type"] == "code"]
+        source = "\n".join(line for cell in cells for line in cell.splitlines() if line[:1] not in ("!", "%"))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "spacy_pll":
+            yield node.module, tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names if alias.name.split(".")[0] == "spacy_pll")
+
+
+def test_scripts_import_what_they_may():
+    """Public names, and those of the table in CONTRIBUTING.md, which has no other ones."""
+    files = [*python_files("scripts", "benchmarks", "examples"), *(ROOT / "examples").rglob("*.ipynb")]
+    imports = [found for path in files for found in imports_of_the_package(path)]
+    public, inside = ([names for module, names in imports if (module == "spacy_pll") is own] for own in (True, False))
+    assert {name for names in public for name in names} <= {*spacy_pll.__all__, "errors"} and len(public) > 30
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+    section = contributing.partition("\n### What scripts may import\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+?) \|", section, re.MULTILINE)
+    listed = {f"spacy_pll.{module}": set(re.findall(r"`(\w+)`", names)) for module, names in rows}
+    used = defaultdict[str, set[str]](set)
+    for module, names in imports:
+        if module != "spacy_pll" and names:
+            used[module].update(names)
+    assert len(rows) == len(listed) and used == listed
+    assert len([names for names in inside if names]) <= 40
 
 
 def test_tests_of_scripts_are_in_the_folders_of_the_project():

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from spacy.tokens import DocBin
 
+from spacy_pll import make_pipeline
 from spacy_pll.corpus.readers import read_records
-from spacy_pll.errors import PLLError
-from spacy_pll.pipelines import make_pipeline
 
-from .errors import shown_errors
+from .errors import PLLError, shown_errors
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, split_list
 from .scores import Model, identify

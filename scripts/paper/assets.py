@@ -10,10 +10,9 @@ like `assets`, or has them in its subfolder `data`. Each file must have the SHA-
 import argparse
 from pathlib import Path
 
-from spacy_pll.errors import PLLError
 from spacy_pll.evaluation.readers import TABLE_ENDINGS
 
-from .errors import shown_errors
+from .errors import PLLError, shown_errors
 from .files import sha256, write_whole
 from .published_texts import BLIMP_PATH, data_sets_folder
 

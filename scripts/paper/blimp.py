@@ -6,13 +6,9 @@ python -m scripts.paper.blimp
 import argparse
 from pathlib import Path
 
-import numpy as np
+from spacy_pll import Pair
 
-from spacy_pll.evaluation.items import PHENOMENON, Pair
-from spacy_pll.evaluation.measurements import OVERALL as OVERALL_LEVEL
-from spacy_pll.evaluation.measurements import accuracies, outcomes_of
-
-from .data import BLIMP, PHENOMENA, read_blimp
+from .data import BLIMP, PHENOMENA, pair_outcomes, read_blimp
 from .errors import shown_errors
 from .names import METRIC_COLOURS, METRIC_TITLES, published, score_name
 from .output import analysis
@@ -33,10 +29,9 @@ def percentages(pairs: list[Pair], scores: dict[str, float]) -> dict[str, float]
 
     scores (dict[str, float]): The score of each sentence.
     """
-    won = outcomes_of(np.array([(scores[pair.good], scores[pair.bad]) for pair in pairs]), [0] * len(pairs))
-    results = [result for result in accuracies(pairs, {"": won}) if result.level in (OVERALL_LEVEL, PHENOMENON)]
-    found = {result.name or OVERALL: 100 * result.estimate.value for result in results}
-    return {name: found[name] for name in COLUMNS if name in found}
+    won = pair_outcomes([scores[sentence] for pair in pairs for sentence in (pair.good, pair.bad)])
+    groups = {OVERALL: won, **{name: won[[pair.phenomenon == name for pair in pairs]] for name in COLUMNS[1:]}}
+    return {name: 100 * float(of_group.mean()) for name, of_group in groups.items() if len(of_group)}
 
 
 def published_rows(title: str, metric: str = "") -> list[dict]:

@@ -6,7 +6,8 @@ python -m scripts.paper.causal
 import argparse
 from pathlib import Path
 
-from ..markdown_tables import replace_tables  # type: ignore[import-not-found]  # to mypy, `paper` has no parent
+from scripts.docs_site.markdown_tables import replace_tables
+
 from .correlation import SHOWN, as_text, pearson
 from .errors import shown_errors
 from .names import DATASET_TITLES, METRIC_COLOURS, METRIC_TITLES, file_name, score_name

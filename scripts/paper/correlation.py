@@ -4,7 +4,28 @@ import math
 
 import numpy as np
 
-from spacy_pll.evaluation.intervals import bootstrap_sums, correlation, correlation_columns, percentiles
+from spacy_pll.evaluation.intervals import (
+    Estimate,
+    bootstrap_sums,
+    correlation,
+    correlation_columns,
+    paired_difference,
+    percentiles,
+    proportion,
+    spearman,
+)
+
+__all__ = [
+    "SHOWN",
+    "Estimate",
+    "as_text",
+    "mean",
+    "paired_difference",
+    "pearson",
+    "pearson_difference",
+    "proportion",
+    "spearman",
+]
 
 SAMPLES = 2000
 

@@ -1,20 +1,24 @@
 """What the analyses read: the data sets of the paper, its example sentences, contexts and names of phenomena."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from spacy_pll.errors import InputError
-from spacy_pll.evaluation.items import PHENOMENON, Pair, sample_items
-from spacy_pll.evaluation.pair_readers import read_pairs
+import numpy as np
 
+from spacy_pll import Pair, read_pairs
+
+from .errors import InputError
 from .published_texts import (
     BROWN_PATH,
     EVENTSADAPT_PATH,
     LIBRISPEECH_PATH,
+    PHENOMENON,
     eventsadapt_items,
     kauf_ivanova_sentences,
     read_brown,
     read_eventsadapt,
     read_librispeech,
+    sample_pairs,
 )
 
 # K&I appendices B and E: the word stands in each of these. "{}" alone is no context.
@@ -99,8 +103,20 @@ def read_blimp(folder: Path, per_paradigm: int) -> list[Pair]:
             )
     return [
         pair._replace(fields={**pair.fields, PHENOMENON: PHENOMENA[pair.phenomenon]})
-        for pair in sample_items(pairs, per_paradigm)
+        for pair in sample_pairs(pairs, per_paradigm)
     ]
+
+
+def pair_outcomes(scores: Sequence[float]) -> np.ndarray:
+    """The outcome of each pair: 1 where the good sentence scores higher, 0.5 on a tie, 0 otherwise. Shape (pairs,).
+
+    scores (Sequence[float]): Of good and bad sentences in turns.
+    RAISES (ValueError): A score is not a number.
+    """
+    good, bad = np.reshape(np.asarray(scores, dtype=np.float64), (-1, 2)).T
+    if np.isnan([good, bad]).any():
+        raise ValueError("A score is not a number (NaN), so its pair has no outcome.")
+    return (good > bad) + (good == bad) / 2
 
 
 def lower_case_words(sentence: str) -> list[str]:

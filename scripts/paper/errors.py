@@ -1,4 +1,4 @@
-"""Errors that a user can fix, as one message without a traceback."""
+"""Errors that a user can fix, and how they are shown: as one message without a traceback."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -7,6 +7,9 @@ from typing import NoReturn
 from wasabi import Printer
 
 from spacy_pll import errors
+from spacy_pll.errors import InputError, PLLError, explained
+
+__all__ = ["InputError", "PLLError", "explained", "fail", "shown_errors"]
 
 
 def fail(message: object) -> NoReturn:

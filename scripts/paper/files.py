@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spacy_pll.files import atomic_write
-from spacy_pll.files import file_digest as sha256
+from spacy_pll.files import atomic_write, file_digest, files_digest
 
-__all__ = ["read_json", "sha256", "atomic_folder", "write_json", "write_whole"]
+__all__ = ["atomic_folder", "files_digest", "read_json", "sha256", "write_json", "write_whole"]
+
+sha256 = file_digest
 
 
 def write_whole(path: Path, content: bytes | str):

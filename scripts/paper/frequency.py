@@ -11,15 +11,12 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from spacy_pll.corpus.readers import read_rows
-from spacy_pll.errors import InputError
-from spacy_pll.requirements import install_command
-
 from .correlation import SHOWN, as_text, pearson
 from .data import CONTEXTS
-from .errors import shown_errors
+from .errors import InputError, shown_errors
 from .names import METRIC_COLOURS, METRIC_TITLES, file_name, pieces_name, score_name
-from .output import analysis
+from .output import INSTALL, analysis
+from .published_texts import read_rows
 from .scores import WORDS, Model, Scores
 
 ABOUT = """In a context that fits any word, frequent words should score higher. Each distinct word of EventsAdapt
@@ -42,7 +39,7 @@ def log_frequencies(path: Path | None) -> tuple[Callable[[str], float | None], s
         import wordfreq
     except ImportError:
         raise ImportError(
-            f"Word frequencies come from the package wordfreq: {install_command('project')}. Or name a table: "
+            f"Word frequencies come from the package wordfreq: {INSTALL}. Or name a table: "
             "--vars.frequencies TABLE.csv, with the columns word and frequency."
         ) from None
     from importlib.metadata import version

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+from spacy_pll.language_model import BUILTIN as BUILTIN_FOLDER
+
+__all__ = ["BUILTIN_FOLDER"]
+
 MASKED_METRICS = ["original", "word_l2r", "whole_word", "sentence_l2r"]
 METRICS = {"masked": MASKED_METRICS, "causal": ["causal"]}
 METRIC_TITLES = {

@@ -7,11 +7,9 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from spacy_pll.errors import PLLError
-
 from .data import lower_case_words, read_dataset
-from .errors import shown_errors
-from .names import BUILTIN, DATASET_TITLES, model_title, split_list
+from .errors import PLLError, shown_errors
+from .names import BUILTIN, BUILTIN_FOLDER, DATASET_TITLES, model_title, split_list
 from .output import analysis
 
 ABOUT = """Words are counted as in the paper: sentences are lower-cased, their final full stop is taken off, they are
@@ -40,8 +38,6 @@ def load_tokenizer(name: str, folder: Path | None = None):
     RAISES (OSError): There is none of that name.
     """
     from transformers import AutoTokenizer
-
-    from spacy_pll.language_model import BUILTIN as BUILTIN_FOLDER
 
     if name == BUILTIN:
         source = str(BUILTIN_FOLDER)

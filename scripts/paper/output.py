@@ -7,11 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spacy_pll.requirements import install_command
-
 from .files import atomic_folder, write_json
 
 CONTENTS = "contents.json"
+INSTALL = "pip install -c constraints.txt . --group project"  # as on docs/project.md
 
 
 class Output:
@@ -54,7 +53,7 @@ def check_packages():
     """RAISES (ImportError): A package that the tables and figures need is not installed."""
     missing = [name for name in ("matplotlib", "pandas") if find_spec(name) is None]
     if missing:
-        raise ImportError(f"The analyses need {', '.join(missing)}, not installed here: {install_command('project')}")
+        raise ImportError(f"The analyses need {', '.join(missing)}, not installed here: {INSTALL}")
 
 
 @contextmanager

@@ -23,21 +23,15 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc
 
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.items import Pair, smallest_groups
-from spacy_pll.metrics import get_metric
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.scoring.plan import plan_passes
-from spacy_pll.scoring.windows import Context, Contexts
-from spacy_pll.scoring.wordpieces import get_wordpieces
-from spacy_pll.stream.known import score_places
+from spacy_pll import Pair, PipelineSettings, get_scorer, make_pipeline
 
 from .data import read_blimp
-from .errors import fail, shown_errors
-from .names import MASKED_METRICS, split_list
-from .published_texts import BLIMP_PATH
+from .errors import InputError, PLLError, fail, shown_errors
+from .names import MASKED_METRICS, score_name, split_list
+from .passes import Context, plan, read
+from .published_texts import BLIMP_PATH, by_paradigm
 
 HERE = Path(__file__).parent
 SENTENCES = "eventsadapt_published.csv"
@@ -106,26 +100,27 @@ def scores_with_end(nlp: Language, texts: Sequence[str], batch_size: int = 512) 
         batch = distinct[start : start + batch_size]
         contexts = []
         for text in batch:
-            pieces = get_wordpieces([nlp.make_doc(text)[:]], loaded.tokenizer, "tokenizer")
-            ids = np.concatenate([pieces.prefix, pieces.ids, pieces.suffix])
-            position = np.arange(len(pieces) + len(pieces.suffix))
-            contexts.append(Context(ids, len(pieces.prefix), position, position < len(pieces)))
+            [text_alone] = read(nlp.make_doc(text), loaded.tokenizer, "tokenizer", loaded.max_length)
+            position = np.arange(len(text_alone) - text_alone.first)
+            contexts.append(Context(text_alone.ids, text_alone.first, position, position < len(text_alone.word)))
         totals, owner = np.zeros(len(batch)), np.repeat(np.arange(len(batch)), [len(c.word) for c in contexts])
-        metrics = [get_metric("sentence_l2r")]
-        for batches, into in plan_passes(Contexts.of(contexts), metrics, loaded.mask_id, loaded.rows):
+        for batches, into in plan(contexts, WITH_END, loaded):
             totals += np.bincount(owner, into.scores(model.submit(batches).result().log_probs)[0])
         sums.update(zip(batch, totals.tolist()))
     return sums
 
 
+def scored(nlp: Language, texts: Sequence[str]) -> dict[str, Doc]:
+    """The scored doc of each text."""
+    distinct = list(dict.fromkeys(texts))
+    return dict(zip(distinct, nlp.pipe(distinct)))
+
+
 def accuracies(nlp: Language, pairs: Sequence[Pair]) -> dict[str, float]:
     """The share of pairs whose better sentence has the higher score, by metric. As in K&I, a tie counts as wrong."""
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    scored = score_places(nlp, [(sentence, "", "") for sentence in sentences])
-    of_metric = {
-        metric: {str(text): score.scores[i] for (text, *_), score in scored.items()}
-        for i, metric in enumerate(PACKAGE_METRICS)
-    }
+    docs = scored(nlp, sentences)
+    of_metric = {metric: {text: docs[text]._.get(score_name(metric)) for text in docs} for metric in PACKAGE_METRICS}
     of_metric[WITH_END] = scores_with_end(nlp, sentences)
     return {
         metric: float(np.mean([of_metric[metric][pair.good] > of_metric[metric][pair.bad] for pair in pairs]))
@@ -142,10 +137,9 @@ def compare(
     sentences, paradigms (list[dict[str, str]]): The published figures of the model.
     pairs (dict[str, list[Pair]]): The pairs of each paradigm.
     """
-    original = PACKAGE_METRICS.index("original")
-    scored = score_places(nlp, [(row["sentence"], "", "") for row in sentences])
+    docs = scored(nlp, [row["sentence"] for row in sentences])
     for row in sentences:
-        ours = scored[row["sentence"], "", ""].scores[original]
+        ours = docs[row["sentence"]]._.get(score_name("original"))
         yield Comparison(row["sentence"], "original", ours, float(row["original"]), SENTENCE_TOLERANCE)
     for row in paradigms:
         found = accuracies(nlp, pairs[row["paradigm"]])
@@ -176,7 +170,7 @@ def read_pairs(folder: Path, paradigms: list[dict[str, str]]) -> dict[str, list[
 
     RAISES (InputError): Data is missing or cannot be read.
     """
-    pairs = smallest_groups(read_blimp(folder, per_paradigm=10**6)) if paradigms else {}
+    pairs = by_paradigm(read_blimp(folder, per_paradigm=10**6)) if paradigms else {}
     missing = [row["paradigm"] for row in paradigms if row["paradigm"] not in pairs]
     if missing:
         raise InputError(f"{folder} has no {missing[0]}.jsonl. Get all of BLiMP with: python -m spacy project run data")

@@ -4,15 +4,20 @@ BLiMP is read by `spacy_pll.read_pairs`. A row that cannot be read is an error t
 """
 
 import json
+import random
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from spacy_pll import Pair
 from spacy_pll.corpus.readers import read_rows
-from spacy_pll.errors import InputError
 
+from .errors import InputError
+
+# BLiMP's column of phenomena.
+PHENOMENON = "linguistics_term"
 # Where each data set lies in a folder of data sets.
 BLIMP_PATH = "blimp"
 BROWN_PATH = "brown/brown.zip"
@@ -30,6 +35,20 @@ def data_sets_folder(folder: str | Path) -> Path:
     """
     inner = Path(folder) / "data"
     return inner if inner.is_dir() else Path(folder)
+
+
+def by_paradigm(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The pairs of each paradigm of BLiMP, in the order in which they come."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.paradigm, []).append(pair)
+    return groups
+
+
+def sample_pairs(pairs: Iterable[Pair], n: int) -> list[Pair]:
+    """A sample of at most `n` pairs of each paradigm. The seed is its name, so the sample is the same each time."""
+    groups = by_paradigm(pairs).items()
+    return [pair for name, group in groups for pair in random.Random(name).sample(group, min(n, len(group)))]
 
 
 def read_eventsadapt(path: str | Path) -> list[str]:

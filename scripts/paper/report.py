@@ -15,9 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from spacy_pll.errors import PLLError
-
-from .errors import shown_errors
+from .errors import PLLError, shown_errors
 from .files import read_json, write_whole
 from .output import CONTENTS
 from .scores import Scores

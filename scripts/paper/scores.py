@@ -24,13 +24,10 @@ from typing import NamedTuple
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.registration import install
-from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import describe_model
 
 from .data import BLIMP, CONTEXTS, EXAMPLE_SENTENCES, EXAMPLES, lower_case_words, read_blimp, read_dataset, read_items
-from .errors import shown_errors
+from .errors import PLLError, shown_errors
 from .files import read_json, sha256, write_json, write_whole
 from .names import BUILTIN, METRICS, file_name, model_title, split_list
 from .published_texts import BLIMP_PATH
@@ -90,9 +87,8 @@ def _hub_commit(name: str, revision: str) -> str | None:
 
     RAISES (OSError): There is no such model.
     """
+    from huggingface_hub import try_to_load_from_cache
     from transformers import AutoConfig
-
-    from spacy_pll.language_model.hub import cached_commit
 
     try:
         AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
@@ -101,7 +97,8 @@ def _hub_commit(name: str, revision: str) -> str | None:
             f"The model {name!r} was not found: there is no such folder, and the Hugging Face hub has no such model "
             "or cannot be reached. Download it while online, or name a folder."
         ) from error
-    return cached_commit(name, revision, None)
+    config = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(config).parent.name if isinstance(config, str) else None
 
 
 def collections(model: Model, datasets: dict[str, list[str]], blimp: list[str]) -> dict[str, list[str]]:
@@ -120,6 +117,16 @@ def distinct_words(datasets: dict[str, list[str]]) -> list[str]:
     return sorted({word for sentence in sentences for word in lower_case_words(sentence)})
 
 
+def make_nlp(model: Model, leading_space: str = "word"):
+    """A pipeline that scores with a model, which is not loaded yet."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    settings = {"metrics": model.metrics, "words": "tokenizer", "attr": model.attr}
+    nlp.add_pipe("pll", config={"model": model.config(leading_space), **settings})
+    return nlp
+
+
 class Scorer:
     """The pipeline of a model, made when a collection needs it."""
 
@@ -129,11 +136,7 @@ class Scorer:
 
     @cached_property
     def nlp(self):
-        import spacy
-
-        nlp = spacy.blank("en")
-        settings = {"metrics": self.model.metrics, "words": "tokenizer", "attr": self.model.attr}
-        nlp.add_pipe("pll", config={"model": self.model.config(self.leading_space), **settings})
+        nlp = make_nlp(self.model, self.leading_space)
         nlp.initialize()
         return nlp
 
@@ -249,8 +252,8 @@ class Scores:
         if not (self.folder / INDEX).is_file():
             raise PLLError(f"There are no scores in {self.folder}. Make them: python -m spacy project run score")
         self.index = read_json(self.folder / INDEX)
-        install(Names("pll", METRICS["masked"]))
-        install(Names("causal", METRICS["causal"]))
+        for model in self.index["models"]:
+            make_nlp(Model(**model))  # registers the attributes of its docs
 
     @property
     def datasets(self) -> list[str]:

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from wasabi import MarkdownRenderer
 
-from spacy_pll.arrays import BoolArray, FloatArray, IntArray
+from scripts.paper.passes import Context
 from spacy_pll.evaluation.agreement import level_agreement
-from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.scoring.windows import Context
 
-from .examples import choose_pieces, planned_passes
+from .examples import MaskedLanguageModel, choose_pieces, planned_passes
 from .texts import ContextMaker, Passage
 
 # The most texts, and the most passages of several texts, that are measured on.
@@ -35,10 +33,10 @@ def draw_contexts(passages: Sequence[Passage], make_contexts: ContextMaker, seed
     return {kind: contexts for kind, contexts in drawn.items() if contexts}
 
 
-def scores(model: MaskedLanguageModel, contexts: Sequence[Context], metric: str, margin: int | None) -> FloatArray:
+def scores(model: MaskedLanguageModel, contexts: Sequence[Context], metric: str, margin: int | None) -> np.ndarray:
     """The scores of the pieces to score. float64, shape (pieces,)."""
-    scored: BoolArray = np.concatenate([context.scored for context in contexts])
-    total: FloatArray = np.zeros(len(scored))
+    scored: np.ndarray = np.concatenate([context.scored for context in contexts])
+    total: np.ndarray = np.zeros(len(scored))
     for sums, batches in planned_passes(model, contexts, metric, margin):
         total += sums.scores(model.submit(batches).result().log_probs)[0]
     return total[scored]
@@ -57,10 +55,10 @@ def measure_agreement(
     """
     rows = []
     for kind, contexts in drawn.items():
-        text: IntArray = np.repeat(np.arange(len(contexts)), [int(context.scored.sum()) for context in contexts])
+        text: np.ndarray = np.repeat(np.arange(len(contexts)), [int(context.scored.sum()) for context in contexts])
         exact = {model: scores(model, contexts, metric, None) for model in (before, after)}
 
-        def compare(a: FloatArray, b: FloatArray, text: IntArray = text) -> dict[str, Any]:
+        def compare(a: np.ndarray, b: np.ndarray, text: np.ndarray = text) -> dict[str, Any]:
             return asdict(level_agreement(a, b, text, np.random.default_rng(0)))
 
         for margin in margins:

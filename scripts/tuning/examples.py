@@ -8,19 +8,14 @@ changes these distributions hardly at all. A text is read with one metric and on
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from spacy_pll.arrays import IntArray
+from scripts.paper.passes import Batch, Context, PassLimits, plan
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.forward import Forward
-from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.passes import Batch, PassLimits
-from spacy_pll.scoring.plan import plan_passes
-from spacy_pll.scoring.scores import WeightedSums
-from spacy_pll.scoring.windows import Context, Contexts
 
 from .settings import TuningSettings
 from .texts import Passage
@@ -93,7 +88,7 @@ def planned_passes(
     margin: int | None,
     spacing: int | None = None,
     smaller: int = 1,
-) -> Iterator[tuple[WeightedSums, list[Batch]]]:
+) -> Iterator[tuple[Any, list[Batch]]]:
     """The forward passes for the pieces to predict, planned as for scoring, and how they make up scores.
 
     margin, spacing (Optional[int]): The `mask_margin` and `mask_spacing`; None for both: exactly.
@@ -106,8 +101,7 @@ def planned_passes(
         return limits._replace(max_tokens=min(most, limits.max_tokens))
 
     limits = bounded(loaded.rows), loaded.groups and bounded(loaded.groups)
-    together, metrics = Contexts.of(contexts), [get_metric(metric)]
-    for batches, sums in plan_passes(together, metrics, loaded.mask_id, *limits, spacing, margin):
+    for batches, sums in plan(contexts, metric, loaded, limits, spacing, margin):
         yield sums, list(batches)
 
 
@@ -116,7 +110,7 @@ def predictions(
     forward: Forward,
     part: Part,
     margin: int | None,
-) -> Iterator[tuple[torch.Tensor, IntArray]]:
+) -> Iterator[tuple[torch.Tensor, np.ndarray]]:
     """What is predicted at the pieces to predict, pass by pass.
 
     forward (Forward): Runs the model that says how texts are read, or its copy that is trained.

@@ -9,15 +9,14 @@ from typing import Any
 import spacy
 import torch
 
+from scripts.paper.errors import InputError
+from scripts.paper.files import files_digest
+from scripts.paper.names import BUILTIN
 from spacy_pll.corpus.readers import list_files, read_records
-from spacy_pll.corpus.records import STANDARD_STREAM
-from spacy_pll.errors import InputError
-from spacy_pll.files import files_digest
-from spacy_pll.language_model import BUILTIN_NAME
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.pipelines import describe_model
 
 from .agreement import agreement_table, draw_contexts, measure_agreement
+from .examples import MaskedLanguageModel
 from .settings import TuningSettings
 from .texts import ContextMaker, sample_passages
 from .training import Progress, Trainer
@@ -49,7 +48,7 @@ def tune(
     if output.exists():
         raise FileExistsError(f"{output} exists already. Give another folder, or remove it.")
     for path in (settings.texts, settings.dev_texts):
-        if path is not None and (path == STANDARD_STREAM or not Path(path).exists()):
+        if path is not None and (path == "-" or not Path(path).exists()):
             raise InputError(f"There is no file or folder {path!r}. Give the texts.")
     before, tuned = (load_model(settings) for _ in range(2))
     loaded = before.load()
@@ -113,7 +112,7 @@ def model_readme(name: str, settings: TuningSettings, model: MaskedLanguageModel
     listed = "".join(f"- {setting}: {value}\n" for setting, value in json.loads(json.dumps(used)).items())
     return f"""{header}# {name}
 
-The masked language model {settings.model or BUILTIN_NAME}, tuned with spacy-pll so that its scores in one forward pass
+The masked language model {settings.model or BUILTIN}, tuned with spacy-pll so that its scores in one forward pass
 (`mask_margin`) are nearer to its exact ones. Its exact scores are nearly those before. It is an ordinary checkpoint:
 transformers' `AutoModelForMaskedLM` opens it.
 

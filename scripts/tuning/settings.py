@@ -6,11 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spacy_pll.errors import PLLError
-from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.wordpieces import Words
-from spacy_pll.settings import ScoringSettings
+from scripts.paper.errors import PLLError
+from scripts.paper.passes import Words, get_metric
+from spacy_pll import ScoringSettings
 
 # The learning rate that suits a model of this width; for wider ones it is lower in proportion.
 LEARNING_RATE, WIDTH = 3e-4, 256
@@ -49,8 +47,8 @@ class TuningSettings:
             if value is not None and not value > 0:
                 raise PLLError(f"`{name}` must be more than 0. It is {value}.")
 
-    def highest_rate(self, model: MaskedLanguageModel) -> float:
-        """The highest learning rate."""
+    def highest_rate(self, model: Any) -> float:
+        """The highest learning rate for a `MaskedLanguageModel`."""
         embeddings: Any = model.load().checkpoint.transformer.get_input_embeddings()
         return self.learning_rate or LEARNING_RATE * min(1.0, WIDTH / embeddings.weight.shape[1])
 

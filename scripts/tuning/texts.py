@@ -7,17 +7,15 @@ paragraph, and each of its texts can be drawn alone. A longer text is cut into p
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 from tokenizers import Tokenizer
 
-from spacy_pll.corpus.records import Record
-from spacy_pll.errors import InputError
-from spacy_pll.scoring.windows import Context, read_spans
-from spacy_pll.scoring.wordpieces import Words
+from scripts.paper.errors import InputError
+from scripts.paper.passes import Context, Words, read
 
 # The wordpieces of a passage, and what they are estimated from: the characters per wordpiece in so many texts.
 PIECES, ESTIMATED_FROM = 200, 200
@@ -37,11 +35,12 @@ class Sample(NamedTuple):
 
 
 def sample_passages(
-    records: Iterable[Record], tokenizer: Tokenizer, seed: int, dev_records: Iterable[Record] | None = None
+    records: Iterable[Any], tokenizer: Tokenizer, seed: int, dev_records: Iterable[Any] | None = None
 ) -> Sample:
     """Read all texts, and keep some passages of them.
 
-    dev_records (Optional[Iterable[Record]]): The texts to measure on. None: some passages are held out. Which ones
+    records (Iterable[Any]): What `read_records` yields: each has a `text` and its `location`.
+    dev_records (Optional[Iterable[Any]]): The texts to measure on. None: some passages are held out. Which ones
         depends on their text alone, so equal ones are on the same side.
     RAISES (InputError): There is nothing to train on, or nothing to measure on.
     """
@@ -82,7 +81,7 @@ def is_held_out(passage: Passage) -> bool:
     return zlib.crc32("\n".join(passage).encode("utf8", "surrogatepass")) % HELD_OUT_ONE_IN == 0
 
 
-def read_passages(records: Iterable[Record], tokenizer: Tokenizer) -> Iterator[Passage]:
+def read_passages(records: Iterable[Any], tokenizer: Tokenizer) -> Iterator[Passage]:
     """Join neighbouring texts, and cut long ones. An empty text, and the end of a file, end a passage."""
     iterator = iter(records)
     first = list(islice(iterator, ESTIMATED_FROM))
@@ -105,7 +104,7 @@ def read_passages(records: Iterable[Record], tokenizer: Tokenizer) -> Iterator[P
         yield tuple(passage)
 
 
-def _text(record: Record) -> str:
+def _text(record: Any) -> str:
     return (record.text.text if isinstance(record.text, Doc) else record.text).strip()
 
 
@@ -128,5 +127,4 @@ class ContextMaker:
 
     def __call__(self, text: str) -> list[Context]:
         """The windows of a text: one, if the model can read it as a whole; none, if it has no wordpiece."""
-        span = self.nlp.make_doc(text)[:]
-        return list(read_spans([span], self.tokenizer, self.words, self.max_length))
+        return read(self.nlp.make_doc(text), self.tokenizer, self.words, self.max_length)

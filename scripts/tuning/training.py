@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_pll.arrays import IntArray
-from spacy_pll.errors import PLLError
-from spacy_pll.files import atomic_write
-from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
+from scripts.paper.errors import PLLError
+from scripts.paper.files import write_whole
 
-from .examples import Part, draw_parts, predictions
+from .examples import Forward, MaskedLanguageModel, Part, draw_parts, predictions
 from .settings import TuningSettings
 from .texts import ContextMaker, Passage
 
@@ -109,8 +106,7 @@ class Trainer:
         state = {"run": self.identity, "progress": asdict(self.progress)}
         contents = io.BytesIO()  # PyTorch would hide the error of a full disk
         torch.save({**state, "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, contents)
-        with atomic_write(self.path) as file:
-            file.write(contents.getbuffer())
+        write_whole(self.path, contents.getvalue())
 
     def train(self, watch: Callable[[Progress], None] = lambda progress: None) -> None:
         """Train until all steps are done. RAISES (ValueError): The loss is not finite."""
@@ -151,7 +147,7 @@ class Trainer:
         self.optimizer.step()
         return in_groups, exactly
 
-    def _backward(self, part: Part, margin: int | None, wanted: torch.Tensor, row: IntArray, n: float) -> float:
+    def _backward(self, part: Part, margin: int | None, wanted: torch.Tensor, row: np.ndarray, n: float) -> float:
         """Add the gradient of the sum of the KL divergences over `n`, pass by pass. RETURNS: That loss."""
         total = 0.0
         for logits, piece in predictions(self.frozen, self.forward, part, margin):
@@ -162,7 +158,7 @@ class Trainer:
 
 
 @torch.no_grad()
-def exact_distributions(model: MaskedLanguageModel, part: Part) -> tuple[torch.Tensor, IntArray]:
+def exact_distributions(model: MaskedLanguageModel, part: Part) -> tuple[torch.Tensor, np.ndarray]:
     """The model's exact distributions at the pieces to predict.
 
     RETURNS: Log-probabilities, float32, shape (targets, vocabulary); and int, shape (pieces of all contexts,), the row

@@ -1,7 +1,6 @@
 """A published checkpoint for antibody sequences, AntiBERTy: the scores of its authors' own code, and `mask_margin`."""
 
 import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +10,16 @@ import torch
 
 from ..conftest import scores
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
 # Variable domains of published antibodies, a residue a piece.
-TEXTS = (SCRIPTS / "antibodies.txt").read_text(encoding="utf8").splitlines()
+TEXTS = (FOLDER / "antibodies.txt").read_text(encoding="utf8").splitlines()
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory):
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        script = importlib.import_module("convert_antiberty")
-    finally:
-        sys.path.remove(str(SCRIPTS))
+    script = importlib.import_module("scripts.experiments.convert_antiberty")
     folder = tmp_path_factory.mktemp("antiberty")
     try:
         script.convert(folder)

@@ -3,7 +3,6 @@
 import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +13,14 @@ import transformers
 from spacy_pll import make_pipeline, minimal_pairs, read_pairs
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-PAIRS = read_pairs(SCRIPTS / "reactions.jsonl")
+FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
+PAIRS = read_pairs(FOLDER / "reactions.jsonl")
 REACTIONS = [pair.good for pair in PAIRS]
 
 
 @pytest.fixture(scope="module")
 def script():
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        return importlib.import_module("convert_rxnfp")
-    finally:
-        sys.path.remove(str(SCRIPTS))
+    return importlib.import_module("scripts.experiments.convert_rxnfp")
 
 
 @pytest.fixture(scope="module")

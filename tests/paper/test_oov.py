@@ -5,7 +5,6 @@ import pytest
 from scripts.paper.data import lower_case_words, read_dataset
 from scripts.paper.files import read_json
 from scripts.paper.oov import load_tokenizer, split_share
-from spacy_pll.requirements import install_command
 
 from ..conftest import data_folder, get_tokenizer
 
@@ -37,7 +36,7 @@ def test_tokenizers_that_are_not_at_hand_are_named(command, tiny_assets, tmp_pat
 def test_packages_that_are_not_installed(command, tiny_assets, tmp_path, monkeypatch):
     monkeypatch.setattr("scripts.paper.output.find_spec", lambda name: None)
     message = command.fails("oov", "--tokenizers", "builtin", "--assets", tiny_assets, "--results", tmp_path)
-    assert f"need matplotlib, pandas, not installed here: {install_command('project')}" in message
+    assert "need matplotlib, pandas, not installed here: pip install -c constraints.txt . --group project" in message
     assert not any(tmp_path.iterdir())
 
 

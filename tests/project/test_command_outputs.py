@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.command_outputs import _settled
+from scripts.checks.command_outputs import _settled
 
 TABLE = "scores   seconds   times faster   r\nexact     {0}             1.0   –\nmargin    {0}            {0}   1\n"
 

@@ -264,7 +264,7 @@ def test_files_modules_and_commands_in_the_text_are_there(page):
             assert f"def {test[2]}(" in (ROOT / test[1]).read_text(encoding="utf8"), f"{page.name}: {code}"
         elif re.fullmatch(r"spacy_pll(\.\w+)+", code):
             find(code)
-        elif re.match(r"pytest |python (scripts|benchmarks|-m pytest|-m spacy project)", code):
+        elif re.match(r"pytest |python (benchmarks|-m scripts\.|-m pytest|-m spacy project)", code):
             check_command(code.split())
 
 

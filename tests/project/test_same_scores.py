@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from scripts import same_scores
-from scripts.same_scores import differences
+from scripts.checks import command_outputs, same_scores
+from scripts.checks.same_scores import differences
 
 VALUES = ((-1.5, 3), (-1.500003, 3))
 
@@ -26,9 +26,8 @@ def test_a_version_equals_itself_and_a_changed_score_is_found(tmp_path, run, cap
     few["windows"] = {**few["windows"], "model": {"name": "builtin", "tokenizer_config": {"model_max_length": 40}}}
     monkeypatch.setattr(same_scores, "SETTINGS", few)
     monkeypatch.setattr(same_scores, "LONG", 400)
-    commands = same_scores.outputs.__globals__  # the script imports its neighbour by another name
-    every = commands["COMMANDS"].strip().splitlines()
-    monkeypatch.setitem(commands, "COMMANDS", "\n".join(every[:: len(every) // 8]))
+    every = command_outputs.COMMANDS.strip().splitlines()
+    monkeypatch.setattr(command_outputs, "COMMANDS", "\n".join(every[:: len(every) // 8]))
     texts, before, after = (tmp_path / name for name in ("texts.txt", "before.npz", "after.npz"))
     texts.write_text("The cats sleep.\n\nThe souvenir.\n", encoding="utf8")
     run(texts, before)

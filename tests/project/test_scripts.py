@@ -11,6 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import startup
+from scripts.builtin import evaluate
+from scripts.checks import check_installs
+from scripts.docs_site import markdown_tables
+from scripts.experiments import compare_packages, evaluate_crows_pairs, evaluate_reading
 from spacy_pll import Pair, PipelineSettings, agree, make_pipeline, score
 from spacy_pll.evaluation.crows_pairs import CrowsPairs
 from spacy_pll.pipelines import SETTINGS
@@ -20,6 +25,7 @@ from ..evaluation.given_scores import of_pieces
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for name in ("benchmarks", "scripts") for path in (ROOT / name).rglob("*.py"))
 PYTHON = Path(sys.executable)
+EXPERIMENTS = [f"experiments/{name}" for name in ("evaluate_beyond", "evaluate_crows_pairs", "find_replaced_words")]
 
 
 def wrong_calls(source: str) -> list[str]:
@@ -80,35 +86,24 @@ def test_a_wrong_call_is_found(call, is_wrong):
     assert bool(wrong_calls(f"from spacy_pll.pipelines import PipelineSettings, make_pipeline\n{call}")) == is_wrong
 
 
-@pytest.fixture
-def script(monkeypatch):
-    """script(folder, name): one of the scripts, imported."""
-
-    def load(folder, name):
-        monkeypatch.syspath_prepend(str(ROOT / folder))
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return importlib.import_module(name)
-
-    return load
-
-
 @pytest.mark.slow
-def test_the_example_of_the_readme_is_run_and_compared(script, tmp_path, monkeypatch):
-    installs = script("scripts", "check_installs")
+def test_the_example_of_the_readme_is_run_and_compared(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    source, expected = installs.read_example()
+    source, expected = check_installs.read_example()
     assert "spacy_pll.score(" in source
     assert re.match(r"-\d+\.\d\d \[\('The', -\d", expected)
-    installs.run_example(PYTHON, tmp_path, (source, expected))
+    check_installs.run_example(PYTHON, tmp_path, (source, expected))
     for wrong, message in [
         (("1.5 + 1  # 2.50\n1.5 + 1  # 2.52\n", ""), r"1.5 \+ 1 is 2.5, and README.md says 2.52"),
         (("print('a 1.50')", "a 1.52\n"), r"printed 'a 1.50\\n', and README.md shows 'a 1.52"),
         (("print('a 1.50')", "b 1.50\n"), r"printed 'a 1.50\\n', and README.md shows 'b 1.50"),
         (("import spacy_pllx", ""), "No module named 'spacy_pllx'"),
     ]:
-        with pytest.raises(installs.Failed, match=message):
-            installs.run_example(PYTHON, tmp_path, wrong)
-    installs.run_example(PYTHON, tmp_path, ("1.5 + 1  # 2.51\nprint('a 1.50')", "a 1.51\n"))  # another last decimal
+        with pytest.raises(check_installs.Failed, match=message):
+            check_installs.run_example(PYTHON, tmp_path, wrong)
+    check_installs.run_example(
+        PYTHON, tmp_path, ("1.5 + 1  # 2.51\nprint('a 1.50')", "a 1.51\n")
+    )  # another last decimal
 
 
 LOOK = """
@@ -121,8 +116,7 @@ sys.exit([bool(one) for one in found] != {expected})
 """
 
 
-def test_starting_times_are_measured_with_and_without_the_package(script, tmp_path):
-    startup = script("benchmarks", "startup")
+def test_starting_times_are_measured_with_and_without_the_package(tmp_path):
     without, with_it = startup.make_folders(tmp_path)
     seconds, megabytes = startup.measure(["-c", LOOK.format(expected=[True, False, False])], without)
     assert seconds > 0 and megabytes > 5
@@ -134,47 +128,45 @@ def test_starting_times_are_measured_with_and_without_the_package(script, tmp_pa
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("docs/coming-from.md", ["compare_packages"]),
-        ("docs/experiments.md", ["evaluate_beyond", "evaluate_crows_pairs", "find_replaced_words", "paper/causal"]),
-        ("docs/normalised-scores.md", ["evaluate_acceptability"]),
-        ("docs/reading.md", ["evaluate_reading"]),
-        ("spacy_pll/language_model/builtin/README.md", ["evaluate_builtin"]),
+        ("docs/coming-from.md", ["experiments/compare_packages"]),
+        ("docs/experiments.md", [*EXPERIMENTS, "paper/causal"]),
+        ("docs/normalised-scores.md", ["experiments/evaluate_acceptability"]),
+        ("docs/reading.md", ["experiments/evaluate_reading"]),
+        ("spacy_pll/language_model/builtin/README.md", ["builtin/evaluate"]),
     ],
 )
-def test_every_place_for_a_table_is_filled_by_a_script(script, page, names):
-    tables = script("scripts", "markdown_tables")
+def test_every_place_for_a_table_is_filled_by_a_script(page, names):
     source = "".join((ROOT / "scripts" / f"{name}.py").read_text(encoding="utf8") for name in names)
-    places = tables.find_places(ROOT / page)
+    places = markdown_tables.find_places(ROOT / page)
     # Some names are put together: "replaced by any word".
     parts = {name: [name, *name.split(" by ")[1:]] for name in places}
     assert len(places) == len(set(places))
     assert [name for name in parts if not any(f'"{part}' in source for part in parts[name])] == []
 
 
-def test_the_page_for_users_of_other_packages_shows_what_its_script_finds(script):
+def test_the_page_for_users_of_other_packages_shows_what_its_script_finds():
     """The rows that need no other package, and a row for each package."""
-    compare, tables = script("scripts", "compare_packages"), script("scripts", "markdown_tables")
     page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf8")
-    found = compare.snippet_tables()
-    assert f"<!-- table: the loop -->\n\n{tables.markdown_table(found['the loop'])}\n\n<!-- end -->" in page
-    for row in found["packages"] + compare.with_fill_mask():
+    found = compare_packages.snippet_tables()
+    assert f"<!-- table: the loop -->\n\n{markdown_tables.markdown_table(found['the loop'])}\n\n<!-- end -->" in page
+    for row in found["packages"] + compare_packages.with_fill_mask():
         assert f"| {row['there']} | {row['here']} | 20 | 0.0000" in page
         assert float(row["largest difference"]) < 1e-4
-    for package in compare.COMPARISONS:
+    for package in compare_packages.COMPARISONS:
         assert re.search(rf"^\| {package} .* \| (not run|0\.0000\d\d) \|$", page, re.MULTILINE)
 
 
-def test_regressions_of_reading_times_find_what_is_there(script):
+def test_regressions_of_reading_times_find_what_is_there():
     """Here, reading times depend on the first metric alone."""
     pytest.importorskip("statsmodels", reason="statsmodels is not installed: pip install '.[reading]'")
-    reading = script("scripts", "evaluate_reading")
     rng = np.random.default_rng(0)
-    baseline = list(reading.BASELINES)[-1]
-    names = reading.with_lags([*reading.BASELINES[baseline], *(f"pll_{metric}" for metric in reading.METRICS)])
+    baseline = list(evaluate_reading.BASELINES)[-1]
+    metrics = evaluate_reading.METRICS
+    names = evaluate_reading.with_lags([*evaluate_reading.BASELINES[baseline], *(f"pll_{one}" for one in metrics)])
     words = pd.DataFrame({name: rng.normal(size=400) for name in names})
     words["item"] = np.arange(400) // 100
     words["meanItemRT"] = 300 + 5 * words["length"] - 3 * words["pll_word_l2r"] + rng.normal(size=400)
-    first, second = (reading.compare(words, metric, baseline, seed=0) for metric in reading.METRICS)
+    first, second = (evaluate_reading.compare(words, metric, baseline, seed=0) for metric in metrics)
     effect, low, high = map(float, re.findall(r"-?[\d.]+", first["ms per nat"]))
     assert low < 3 < high and effect == pytest.approx(3, abs=0.2)
     assert first["p"] == "< 1e-10" and float(second["p"]) > 0.01
@@ -185,13 +177,12 @@ def test_regressions_of_reading_times_find_what_is_there(script):
     assert first["stories with a gain"] == "4 of 4"
 
 
-def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
-    crows_pairs = script("scripts", "evaluate_crows_pairs")
+def test_the_table_of_crows_pairs_does_not_cross_direction_and_type():
     groups = [(direction, kind) for direction in ("stereo", "antistereo") for kind in ("age", "gender")]
     columns = [dict(zip(("stereo_antistereo", "bias_type"), group)) for group in groups]
     suite, more, less = CrowsPairs([Pair("a", "b", one) for one in columns]), (-1.0, 0), (-2.0, 0)
-    scores = dict.fromkeys(crows_pairs.METRICS, of_pieces([[more], [less]] * 3 + [[more], [more]]))
-    rows = crows_pairs.table_of(list(suite.measurements(scores)))
+    scores = dict.fromkeys(evaluate_crows_pairs.METRICS, of_pieces([[more], [less]] * 3 + [[more], [more]]))
+    rows = evaluate_crows_pairs.table_of(list(suite.measurements(scores)))
     assert [(row["pairs"], row["n"]) for row in rows] == [
         ("all", "4"),
         ("antistereo", "2"),
@@ -199,12 +190,11 @@ def test_the_table_of_crows_pairs_does_not_cross_direction_and_type(script):
         ("age", "2"),
         ("gender", "2"),
     ]
-    for name in crows_pairs.COLUMNS:
+    for name in evaluate_crows_pairs.COLUMNS:
         assert rows[1][name].startswith("75.0 [")
 
 
-def test_the_learning_curve_of_several_runs(script, tmp_path):
-    evaluate = script("scripts", "evaluate_builtin")
+def test_the_learning_curve_of_several_runs(tmp_path):
     logs = []
     for name, n_rows in (("a", 23), ("b", 2)):
         rows = [f"{step},{1000 * step},3.5,{4 - step / 100},1" for step in range(250, 250 * (n_rows + 1), 250)]
@@ -219,8 +209,7 @@ def test_the_learning_curve_of_several_runs(script, tmp_path):
         evaluate.learning_curve(logs)
 
 
-def test_the_table_by_length_of_line(script):
-    evaluate = script("scripts", "evaluate_builtin")
+def test_the_table_by_length_of_line():
     texts = ["Rain is expected.", "She put the book on the elephant.", " ".join(["She put it on the table."] * 9)]
     accuracy = {name: {"overall": value} for name, value in (("word_l2r", 70), ("original", 65), ("margin 0", 60))}
     *rows, whole, r, blimp = evaluate.length_table(None, texts, accuracy)
@@ -245,8 +234,7 @@ def test_the_table_by_length_of_line(script):
                 assert r[name] == f"{agree(first, second, texts).piece.r:.4f}"
 
 
-def test_the_table_of_one_pass(script):
-    evaluate = script("scripts", "evaluate_builtin")
+def test_the_table_of_one_pass():
     texts = ["The traveler lost the souvenir.", "She put the book on the elephant.", "Rain is expected."]
     accuracy = {name: {"overall": value} for name, value in (("word_l2r", 70), ("margin 0", 60), ("margin 1", 65))}
     exact, none, one = evaluate.one_pass_table(None, texts, accuracy)
@@ -260,8 +248,7 @@ def test_the_table_of_one_pass(script):
     assert one["difference by word"] == f"{with_margin.word.mean_absolute_difference:.2f}"
 
 
-def test_tables_are_put_into_pages(script, tmp_path, capsys):
-    tables = script("scripts", "markdown_tables")
+def test_tables_are_put_into_pages(tmp_path, capsys):
     rows = [
         {"name": "a", "r": "-0.9 [-0.95, -0.8]", "cost": "÷ 1.5 (1.4-1.6)", "texts": "3 lines"},
         {"name": "b", "r": 1, "cost": "", "texts": "5"},
@@ -270,16 +257,16 @@ def test_tables_are_put_into_pages(script, tmp_path, capsys):
         "| name | r | cost | texts |\n| -- | -: | -: | -- |\n"
         "| a | −0.9 [−0.95, −0.8] | ÷ 1.5 (1.4-1.6) | 3 lines |\n| b | 1 |  | 5 |"
     )
-    assert tables.markdown_table(rows) == shown
-    tables.print_table("Title", rows)
+    assert markdown_tables.markdown_table(rows) == shown
+    markdown_tables.print_table("Title", rows)
     assert capsys.readouterr().out == f"\nTitle\n\n{shown}\n"
     page = tmp_path / "page.md"
     page.write_text("A\n\n<!-- table: one -->\nold\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n")
     for _ in range(2):  # the second time, its own table is replaced
-        tables.replace_tables(page, {"one": rows, "three": rows})
+        markdown_tables.replace_tables(page, {"one": rows, "three": rows})
         assert "page.md, which has no <!-- table: three -->\n" in capsys.readouterr().out
         assert page.read_text() == (
             f"A\n\n<!-- table: one -->\n\n{shown}\n\n<!-- end -->\n\nB <!-- table: two -->\nkept <!-- end --> C\n"
         )
     with pytest.raises(ValueError, match="page.md has no place for a table. Add .*<!-- table: three -->"):
-        tables.replace_tables(page, {"three": rows})
+        markdown_tables.replace_tables(page, {"three": rows})

@@ -18,10 +18,9 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
 @pytest.fixture
-def pages(monkeypatch):
+def pages():
     """The hook of MkDocs."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("site_pages")
+    return importlib.import_module("scripts.docs_site.pages")
 
 
 @pytest.fixture
@@ -29,8 +28,7 @@ def docstrings(monkeypatch):
     """The extension of Griffe, which is installed only where the site is built."""
     stand_in = SimpleNamespace(Extension=object, Object=None, Attribute=None)
     monkeypatch.setitem(sys.modules, "griffe", stand_in)
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("site_docstrings")
+    return importlib.import_module("scripts.docs_site.docstrings")
 
 
 def test_every_page_is_in_the_navigation(pages):
@@ -43,7 +41,7 @@ def test_every_page_is_in_the_navigation(pages):
 
 def test_the_list_of_pages_on_github_is_the_navigation(pages):
     assert (ROOT / "docs" / "README.md").read_text(encoding="utf8") == pages.list_pages(), (
-        "python scripts/site_pages.py"
+        "python -m scripts.docs_site.pages"
     )
 
 

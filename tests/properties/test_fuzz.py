@@ -1,4 +1,4 @@
-"""A short, seeded run of what scripts/fuzz.py does for as long as one likes, and all that it found worth keeping."""
+"""A short, seeded run of what scripts/checks/fuzz.py does for as long as one likes, and what it found worth keeping."""
 
 from pathlib import Path
 

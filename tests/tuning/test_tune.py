@@ -1,6 +1,5 @@
 """The command `tune` of project.yml: what it prints, and what it refuses."""
 
-import importlib
 import shlex
 from pathlib import Path
 
@@ -9,12 +8,13 @@ import typer
 from typer.testing import CliRunner
 from weasel.util import load_project_config
 
+from scripts.tuning import tune
 from spacy_pll.pipelines import make_pipeline
 
 from ..conftest import SENTENCES
 from .conftest import random_texts
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -26,11 +26,10 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def run(monkeypatch):
-    """run(*arguments): `python scripts/tune.py ARGUMENTS`; what it printed, and its message without line breaks."""
-    monkeypatch.syspath_prepend(SCRIPTS)
+def run():
+    """run(*arguments): `python -m scripts.tuning.tune ARGUMENTS`; its output, and its message without line breaks."""
     app = typer.Typer(add_completion=False)
-    app.command()(importlib.import_module("tune").main)
+    app.command()(tune.main)
 
     def run(*arguments, code=0):
         result = CliRunner().invoke(app, list(map(str, arguments)))
@@ -44,10 +43,10 @@ def run(monkeypatch):
 
 def test_the_project_passes_options_that_the_script_takes(run):
     overrides = {"vars.tune_texts": "nowhere", "vars.tune_options": "--steps 2 --margins 0"}
-    config = load_project_config(SCRIPTS.parent, overrides=overrides)
+    config = load_project_config(ROOT, overrides=overrides)
     [command] = [command for command in config["commands"] if command["name"] == "tune"]
-    python, script, *arguments = shlex.split(command["script"][0])
-    assert (python, SCRIPTS.parent / script) == ("python", SCRIPTS / "tune.py")
+    python, flag, module, *arguments = shlex.split(command["script"][0])
+    assert (python, flag, module) == ("python", "-m", tune.__name__)
     assert "There is no file or folder 'nowhere'" in run(*arguments, code=1)[1]
 
 
