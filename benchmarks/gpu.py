@@ -52,7 +52,6 @@ import spacy_pll
 from spacy_pll import get_scorer, make_pipeline
 from spacy_pll.cli import app
 from spacy_pll.prediction.batches import batches_of
-from spacy_pll.prediction.predictor import Predictor
 
 EVERY_MS = 100
 MARGINS = {"exact": None, "margin 0": 0}
@@ -83,8 +82,8 @@ class Bare:
     """Runs the passes of some docs as they are planned, and measures what the encoder and its head take for them."""
 
     def __init__(self, nlp: Language):
-        scorer = get_scorer(nlp)
-        self.predictor = Predictor(scorer.model, scorer.predictor.get_spans, scorer.settings)
+        scorer = get_scorer(make_pipeline(nlp))  # with the same model, and counts of its own
+        self.predictor = scorer.predictor
         self.log_probs = scorer.model.load().log_probs  # type: ignore[attr-defined]  # of `LoadedModel`
         self.seconds, self.nlp = 0.0, nlp
 

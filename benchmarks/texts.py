@@ -55,9 +55,9 @@ def make_parser(description: str, gpu: bool = True) -> argparse.ArgumentParser:
 
 def count_anew(nlp: Language) -> Any:
     """Count the work of a pipeline from 0 on. RETURNS: The counts, as they are at any time."""
-    predictor = get_scorer(nlp).predictor
-    predictor.counts = type(predictor.counts)()
-    return predictor.counts
+    counts = get_scorer(nlp).predictor.counts
+    vars(counts).update(dict.fromkeys(vars(counts), 0))
+    return counts
 
 
 def find_tokenizer(data: Path, name: str) -> Path:
