@@ -7,7 +7,6 @@ import sys
 import warnings
 from itertools import permutations
 
-import numpy as np
 import pytest
 import spacy
 import srsly
