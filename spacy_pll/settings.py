@@ -40,7 +40,7 @@ class ScoringSettings:
     seed (int): The random seed that draws the words of `sample_words`, and the orders for the bound of `spacy-pll ppl`.
     units (Optional[str]): A key of `doc.spans`: each of these spans is read as one word. Spans that overlap are one
         word. None: only words.
-    keep_pieces (bool): Keep the record of wordpieces, `doc._.pll_data`.
+    keep_pieces (bool): Keep the wordpieces themselves in `doc._.pll_data`.
     max_batch_tokens (Optional[int]): The maximum number of wordpieces in one forward pass, with padding. None: depends
         on the device (docs/speed.md).
     mask_spacing (Optional[int]): Mask several words in one forward pass if they are at least this many wordpieces

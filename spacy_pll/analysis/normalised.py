@@ -1,6 +1,6 @@
 """Scores that depend less on the length of a text and on the frequency of its words (Lau, Clark & Lappin 2017).
 
-They are made from the record of wordpieces, so the docs must be scored with `keep_pieces`.
+They are made from the wordpieces, so the docs must be scored with `keep_pieces`.
 """
 
 import math
@@ -49,8 +49,8 @@ def normalise(
     metric (Optional[str]): One of the metrics that the doc was scored with. None is the first.
     attr (str): The component's setting of that name.
     RETURNS (Optional[float]): None where no wordpiece was scored.
-    RAISES (ValueError): There is no such method or metric, no record of wordpieces, or no table of unigrams for them;
-        or a part of the wordpieces was scored, with `sample_words`.
+    RAISES (ValueError): There is no such method or metric, no wordpieces in the record, or no table of unigrams for
+        them; or a part of the wordpieces was scored, with `sample_words`.
 
     ```python
     import spacy_pll

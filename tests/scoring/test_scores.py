@@ -237,9 +237,8 @@ def test_given_ids_agree_with_all_alternatives(model_folder, precision, approxim
     nlp = make_pipeline(str(model_folder("bert")), precision=precision, **approximate)
     predictor, ids = nlp.get_pipe("pll").predictor, [11, 40, 8]
     contexts, found = ask(nlp, SENTENCES, ids)
-    predictor.settings = replace(predictor.settings, alternatives=predictor.prepare().n_ids)
-    pending = predictor.submit([nlp.make_doc(text) for text in SENTENCES])
-    _, every = predictor._wait(pending.passes, len(contexts.word))
+    loaded = predictor.prepare()
+    _, every = predictor.asking.submit(contexts, loaded, loaded.n_ids).result()
     table = np.zeros(every.ids.shape)
     np.put_along_axis(table, every.ids, every.log_probs, axis=0)
     assert (found == table[ids]).all() and (found < 0).all() and found.shape == (3, len(contexts.word))

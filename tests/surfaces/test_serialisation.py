@@ -5,8 +5,8 @@ import shutil
 import subprocess
 import sys
 import warnings
+from itertools import permutations
 
-import numpy as np
 import pytest
 import spacy
 import srsly
@@ -275,3 +275,21 @@ def flat(value):
     if type(value) is dict:
         value = (*value.values(),)
     return [one for own in value for one in flat(own)] if type(value) is tuple else [value]
+
+
+def test_a_joined_doc_has_what_each_of_its_docs_had(make_nlp):
+    """Also if they were scored under other metrics, or with other settings: what one lacks is None, and not 0."""
+    more = [{"metrics": ["word_l2r", "original"]}, {"distribution": True}, {"alternatives": 2, "metrics": ["original"]}]
+    more += [{"sample_words": 0.3, "distribution": True}, {"keep_pieces": True}]
+    nlp, texts = make_nlp(), ["The hooligans lost a souvenir.", "I can't travel."]
+    docs = [make_nlp(**own).get_pipe("pll")(nlp.make_doc(text)) for own in more for text in texts]
+    names = ["pll", "pll_word_l2r", "pll_original", "pll_pieces"]
+    names += ["pll_rank", "pll_entropy", "pll_first_choices", "pll_alternatives"]
+
+    def values(tokens):
+        return [[token._.get(name) for name in names] for token in tokens]
+
+    for joined in permutations(docs, 2):
+        again = Doc.from_docs(joined)
+        assert values(again) == [own for doc in joined for own in values(doc)]
+    assert values(Doc.from_docs(docs)) == [own for doc in docs for own in values(doc)]

@@ -326,8 +326,9 @@ def tiny(make_nlp):
 
 
 @pytest.mark.parametrize(("name", "value"), [("mask_margin", 0), ("mask_margin", 2), ("mask_spacing", 8), (None, 0)])
-def test_pages_say_that_scores_are_approximate(make_nlp, name, value):
-    nlp = make_nlp(keep_pieces=True, **({name: value} if name else {}))
+@pytest.mark.parametrize("keep_pieces", [False, True])
+def test_pages_say_that_scores_are_approximate(make_nlp, name, value, keep_pieces):
+    nlp = make_nlp(keep_pieces=keep_pieces, **({name: value} if name else {}))
     note, texts = f"; approximate ({name} {value})", ["The traveler lost it.", "The traveler lost them."]
     docs = list(nlp.pipe(texts))
     ranked = score_continuations(nlp, "The traveler lost", ["it", "them"])
