@@ -9,7 +9,6 @@ weights, on which the time does not depend.
 
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from models import add_size_option, save_random
@@ -17,7 +16,6 @@ from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll.component import get_scorer
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 
 
 def main():
@@ -35,18 +33,16 @@ def main():
         began = time.perf_counter()
         nlp = make_pipeline(args.model)
         print(f"loaded in {time.perf_counter() - began:.2f} s")
-    scorer = get_scorer(nlp)
     texts = blimp_sentences(args.data, args.sentences)
     list(nlp.pipe(texts[:50]))
     seconds = {size: [] for size in args.sizes}
     for _ in range(args.rounds):  # in turns: a slow minute of the machine affects all sizes
         for size in args.sizes:
-            scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=size)
-            scorer.predictor.counts = WorkDone()
+            of_size = make_pipeline(nlp, max_batch_tokens=size)  # with the same model
+            counts = get_scorer(of_size).predictor.counts
             began = time.perf_counter()
-            list(nlp.pipe(texts))
+            list(of_size.pipe(texts))
             seconds[size].append(time.perf_counter() - began)
-    counts = scorer.predictor.counts
     print(f"{len(texts)} sentences, {counts.targets} targets, {counts.rows} forward rows")
     print("| max_batch_tokens | sentences/s, median | slowest | fastest |\n| ---: | ---: | ---: | ---: |")
     for size, times in seconds.items():

@@ -53,7 +53,6 @@ from spacy_pll.cli import app
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model.log_probs import TargetLogProbs
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.prediction.batches import batches_of
 from spacy_pll.prediction.predictor import Predictor
 
@@ -166,7 +165,8 @@ def measure(folder: Path, kind: str, name: str, texts: list[str], on_gpu: bool, 
         rate = len(some) / seconds(lambda: score(nlp, some))  # a large batch is faster than the sample
         some = evenly(texts, most * rate)
     predictor = get_scorer(nlp).predictor
-    predictor.counts = counts = WorkDone()
+    counts = predictor.counts
+    counts.clear()
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     gpu: AbstractContextManager[list] = (

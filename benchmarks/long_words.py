@@ -18,7 +18,6 @@ import numpy as np
 from texts import brown_sentences, make_parser
 
 from spacy_pll.pipelines import PipelineSettings, make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring import plan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
@@ -42,7 +41,7 @@ def pipeline(margin: int | None):
 
 def ids_per_piece(nlp, texts: list[str]) -> float:
     predictor = nlp.get_pipe("pll").predictor
-    predictor.counts = WorkDone()
+    predictor.counts.clear()
     n = sum(doc._.pll_pieces for doc in nlp.pipe(texts))
     return predictor.counts.ids / n
 

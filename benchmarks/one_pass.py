@@ -28,7 +28,6 @@ from transformers import AutoTokenizer
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from markdown_tables import markdown_table, replace_tables  # noqa: E402
@@ -100,7 +99,7 @@ def main():
     for kind, own in texts.items():
         for nlp in pipelines.values():
             score(nlp, own[:2], clock)
-            get_scorer(nlp).predictor.counts = WorkDone()
+            get_scorer(nlp).predictor.counts.clear()
         times = {name: [] for name in pipelines}
         for _ in range(args.rounds):
             for name, nlp in pipelines.items():

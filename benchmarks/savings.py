@@ -21,11 +21,10 @@ from texts import blimp_sentences, find_tokenizer, make_parser
 from spacy_pll.component import get_scorer
 from spacy_pll.language_model import forward
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 
 
 def count(scorer, run) -> dict:
-    scorer.predictor.counts = WorkDone()
+    scorer.predictor.counts.clear()
     run()
     return asdict(scorer.predictor.counts)
 

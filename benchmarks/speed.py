@@ -42,7 +42,6 @@ from spacy_pll.language_model.forward import Forward
 from spacy_pll.language_model.onednn import is_faster_here
 from spacy_pll.metrics import get_metric
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 
@@ -166,7 +165,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
         for contestant, run in contestants.items():
             times[contestant].append(seconds(run))
     scorer = get_scorer(nlp)
-    scorer.predictor.counts = WorkDone()
+    scorer.predictor.counts.clear()
     exact = [doc._.pll for doc in nlp.pipe(texts)]
     counts = scorer.predictor.counts
     rough = [doc._.pll for doc in rounded.pipe(texts)]
@@ -201,7 +200,7 @@ def measure(name: str, folder: Path, kind: str, texts: list[str], rounds: int, d
 def count_rows(nlp: Language, texts: list[str]) -> int:
     """The number of rows in the forward passes."""
     predictor = get_scorer(nlp).predictor
-    predictor.counts = WorkDone()
+    predictor.counts.clear()
     list(nlp.pipe(texts))
     return predictor.counts.rows
 

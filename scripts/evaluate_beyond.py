@@ -35,7 +35,6 @@ from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.language_model.protocol import Loaded
 from spacy_pll.metrics import MAX_EXACT, ORDER_PAIRS, all_orders, get_metric, in_each_word, pll_metrics, some_orders
 from spacy_pll.pipelines import make_pipeline
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.plan import plan_passes
 from spacy_pll.scoring.windows import Contexts, read_spans
 from spacy_pll.scoring.wordpieces import get_wordpieces
@@ -86,7 +85,7 @@ def pair_outcomes(docs: list[Doc], metric: str | None = None) -> np.ndarray:
 def timed(nlp: Language, texts: list[str]) -> tuple[list[Doc], float, int]:
     """The scored docs, the seconds of CPU time that this took, and the number of pieces in the forward passes."""
     scorer = get_scorer(nlp)
-    scorer.predictor.counts = WorkDone()
+    scorer.predictor.counts.clear()
     began = time.process_time()  # of this process only
     docs = list(nlp.pipe(texts, batch_size=64))
     return docs, time.process_time() - began, scorer.predictor.counts.ids

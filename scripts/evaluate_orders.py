@@ -7,7 +7,6 @@ BLIMP_FOLDER holds BLiMP's data files. `spacy project run train-causal` trains t
 """
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -17,9 +16,9 @@ import numpy as np
 from markdown_tables import print_table
 
 from spacy_pll import get_scorer, log_probability_bounds, make_pipeline, minimal_pairs, read_pairs, register_metric
+from spacy_pll.analysis.any_order import score_draws
 from spacy_pll.evaluation.items import sample_items
 from spacy_pll.metrics import MaskRows, Metric, draw_orders, some_orders
-from spacy_pll.prediction.predictor import Predictor
 
 PARADIGMS = ["adjunct_island", "passive_1", "wh_island"]
 N_DRAWS = 8
@@ -110,11 +109,8 @@ def one_order(word: np.ndarray, *, order: tuple[int, ...]) -> MaskRows:
 
 def under_the_mixture(nlp, texts: list[str], n_pieces: int) -> dict:
     """The bound by all orders, and the log-probability that it bounds: of the mean of the orders' probabilities."""
-    scorer = get_scorer(nlp)
-    settings = replace(scorer.settings, metrics=("sentence_any_order",))
     orders = [Metric(partial(one_order, order=order)) for order in permutations(range(n_pieces))]
-    predictor = Predictor(scorer.model, scorer.predictor.get_spans, settings, orders)
-    sums = np.array([np.sum(doc.scores, axis=1) for doc in predictor.predict(list(map(nlp.make_doc, texts)))])
+    sums = np.array([np.sum(scores.scores, axis=1) for _, scores, _ in score_draws(nlp, texts, orders)])
     highest = sums.max(axis=1)
     exact = highest + np.log(np.exp(sums - highest[:, None]).mean(axis=1))
     gap = exact - sums.mean(axis=1)

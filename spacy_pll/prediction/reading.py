@@ -1,7 +1,9 @@
 """What a model reads for docs, and which of their tokens are scored."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,12 +20,22 @@ from ..scoring.wordpieces import DocTexts, Words, get_wordpieces, merge_spans
 from ..span_getters import SpanGetter, named_spans
 from ..texts import Text
 from ..user_warnings import warn_user
-from .asking import Asking
+from .asking import Asking, PendingScores
+from .batches import ends_of_batches
 from .text_warnings import TextWarnings
 from .tokenized import TokenizedDocs
 
 
 @dataclass(frozen=True)
+class PendingBatch:
+    """Docs whose forward passes have been submitted."""
+
+    tokenized: TokenizedDocs
+    scores: PendingScores
+    loaded: Loaded
+
+
+@dataclass(frozen=True, eq=False)
 class DocReading:
     """How docs are read.
 
@@ -74,6 +86,19 @@ class DocReading:
             draws, kept = draw_words(texts, pieces, contexts, self.sample_words, self.seed)
             tokenized = replace(tokenized, scored=scored & kept, draws=draws)
         return tokenized
+
+    def submit(self, docs: list[Doc], n_alternatives: int | None = None) -> PendingBatch:
+        """Read docs, and start the forward passes for them. The model is loaded, unless that is done.
+
+        n_alternatives (Optional[int]): See `Asking.submit`.
+        """
+        loaded = self.asking.prepare()
+        tokenized = self.read(docs, loaded)
+        return PendingBatch(tokenized, self.asking.submit(tokenized.asked, loaded, n_alternatives), loaded)
+
+    def ends_of_batches(self, loaded: Loaded, max_docs: int, n_before: int = 0) -> Callable[[Text], bool]:
+        """Says of one text after the other whether a batch ends with it: see `batches.ends_of_batches`."""
+        return ends_of_batches(partial(self.estimate, loaded=loaded), loaded, max_docs, n_before)
 
     def estimate(self, text: Text, loaded: Loaded) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece, and each

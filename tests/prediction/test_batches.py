@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc
 
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.prediction.batches import batches_of
 
 from ..conftest import SENTENCES, scores
@@ -19,7 +18,8 @@ def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_mar
     expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
-    predictor.counts, read = WorkDone(), []
+    read = []
+    predictor.counts.clear()
     for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
         read.append(predictor.counts.ids)
@@ -30,7 +30,7 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=8))
-    predictor.counts = WorkDone()
+    predictor.counts.clear()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3
 
