@@ -60,18 +60,23 @@ class DocReading:
         """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""
         spans_of, model = self._spans_of(docs), self.asking.model
         texts = DocTexts.of(docs)
-        targets, units = None, list[list[tuple[int, int]]]()
+        targets, units, end_before = None, list[list[tuple[int, int]]](), np.zeros(len(texts.starts), dtype=np.int64)
         if self.targets is not None:
             targets = np.zeros(len(texts.starts), dtype=bool)
             for first, doc in zip(texts.tokens_of.starts.tolist(), docs):
                 for span in _named_spans(doc, "targets", self.targets):
                     targets[first + span.start : first + span.end] = True
+                    if 0 < span.start < span.end:
+                        before = doc[span.start - 1]
+                        end_before[first + span.start] = before.idx + len(before)
         if self.units is not None:
             units = [merge_spans(_named_spans(doc, "units", self.units)) for doc in docs]
         spans, of_doc = [span for spans in spans_of for span in spans], Groups.of(spans_of)
         pieces = get_wordpieces(spans, loaded.tokenizer, self.words, units, texts, of_doc.owner)
         max_length = loaded.max_length - self.asking.n_added_masks
-        contexts, scored = get_contexts(spans_of, pieces, texts.tokens_of, targets, max_length, self.lookahead, units)
+        contexts, scored = get_contexts(
+            spans_of, pieces, texts.tokens_of, targets, max_length, self.lookahead, units, end_before
+        )
         pieces_of = Groups(np.diff(pieces.encoded.pieces_of.edges[of_doc.edges]))
         tokenized = TokenizedDocs(texts, pieces_of, pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)

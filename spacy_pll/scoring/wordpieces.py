@@ -226,6 +226,36 @@ def trim(
     return untrimmed, start, end, anchor
 
 
+def are_of_targets(
+    token: IntArray,
+    untrimmed: IntArray,
+    is_blank: BoolArray,
+    targets: BoolArray,
+    tokens_of: Groups,
+    end_before: IntArray,
+) -> BoolArray:
+    """Which pieces are of the tokens to score. bool, shape (pieces,).
+
+    A piece is of its token. But one of white space, which belongs to the token behind it, is of the text before a run
+    of targets if it begins in the token before, as its white space. A space behind a word is part of no token: a piece
+    of it is of the run.
+
+    token, untrimmed (int arrays, shape (pieces,)): The token of each piece, and where the piece begins with its white
+        space, in characters.
+    is_blank (bool array, shape (pieces,)): Whether it has no visible character.
+    targets (bool array, shape (tokens,)): The tokens to score.
+    tokens_of (Groups): The tokens of each text. No run goes on in the next one.
+    end_before (int array, shape (tokens,)): Where the token before a run ends, for the first token of each run; where
+        the text begins, or less, if there is none.
+    """
+    begins_run = targets & ~np.append(False, targets[:-1])
+    begins_run[tokens_of.starts[tokens_of.lengths > 0]] = True
+    first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
+    is_before = is_blank & (untrimmed < end_before[first_of_run[token]])
+    own: BoolArray = targets[token] & ~is_before
+    return own
+
+
 def segment_of(position: IntArray, starts: IntArray) -> IntArray:
     """The index of the segment (token or run) that holds each character position; 0 before the first of them.
 

@@ -20,7 +20,7 @@ from ..errors import InputError, PLLError
 from ..language_model.protocol import Loaded
 from ..pipelines import make_pipeline
 from ..prediction.batches import batches_of
-from ..scoring.wordpieces import Encoded, trim
+from ..scoring.wordpieces import Encoded, are_of_targets, segment_of, trim
 from ..span_getters import TEXT_SPAN, get_sent_spans
 from ..texts import lone_surrogate, plain_text
 from ..user_warnings import warn_user
@@ -169,14 +169,20 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
     # From here on all are one text.
     text, of, chars = "".join(wholes), encoded.pieces_of.owner, Groups.of(wholes)
     begin, until = chars.starts[of], chars.ends[of]
-    first = begin + np.array([len(before) for _, before, _ in places])[of]
-    last = until - np.array([len(after) for *_, after in places])[of]
+    begins_at = chars.starts + np.array([len(before) for _, before, _ in places], dtype=np.int64)
+    ends_at = chars.ends - np.array([len(after) for *_, after in places], dtype=np.int64)
+    first, last = begins_at[of], ends_at[of]
     untrimmed, start, end, anchor = trim(text, encoded.offsets + begin[:, None], begin, until)
     alone = (begin == first) & (last == until)  # then each piece is its own, visible or not
     visible = alone | (first <= start) & (start < np.minimum(end, last))
-    # A space behind a word before the text is no token, so a piece of it is scored with the text.
-    spaced = np.array([before[-1:] == " " and before[-2:-1].strip() != "" for _, before, _ in places])[of]
-    scored = alone | (first <= anchor) & (anchor < last) & ((start < end) | (first - spaced <= untrimmed))
+    # What stands before and after a text, and the text, are as tokens. A space behind a word is part of no token.
+    tokens_of = Groups(np.full(len(places), 3))
+    targets, end_before = np.arange(3 * len(places)) % 3 == 1, np.zeros(3 * len(places), dtype=np.int64)
+    spaced = [before[-1:] == " " and before[-2:-1].strip() != "" for _, before, _ in places]
+    starts = np.stack([chars.starts, begins_at, ends_at], axis=1)
+    end_before[targets] = begins_at - spaced
+    token = np.maximum(segment_of(anchor, starts.ravel()), 3 * of + (starts[:, 0] == starts[:, 1])[of])
+    scored = are_of_targets(token, untrimmed, start == end, targets, tokens_of, end_before)
     over = ~alone & ((start < first) & (first < end) | (start < last) & (last < end))
     shared: list[str | None] = [None] * len(places)
     for at in np.flatnonzero(over)[::-1].tolist():  # the first of each text is kept
