@@ -193,7 +193,7 @@ def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = No
     else:
         nlp = _make_new(chosen)
     if model is not None:
-        _change(nlp, model=model)
+        change_component(nlp, model=model)
     get_scorer(nlp).initialize()
     return nlp
 
@@ -228,11 +228,11 @@ def _make_new(settings: PipelineSettings) -> Language:
     config = _component_config(settings)
     nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
     if loaded is not None:
-        _change(nlp, model=loaded)
+        change_component(nlp, model=loaded)
     return nlp
 
 
-def _change(nlp: Language, attr: str | None = None, **parts: Any) -> None:
+def change_component(nlp: Language, attr: str | None = None, **parts: Any) -> None:
     """Put another `pll` in the place of the one of a pipeline that nobody else has. parts (Any): Of `Predictor`."""
     scorer = get_scorer(nlp)
     changed = PLLScorer(replace(scorer.predictor, **parts), scorer.name, attr=attr or scorer.attr)
@@ -400,7 +400,7 @@ def _vary(settings: PipelineSettings) -> Language:
     parts = registry.resolve({"get_spans": changes["get_spans"]}) if settings.spans else {}
     varied = copy(nlp)  # and of what spaCy keeps of a pipeline
     varied._components = [one for one in nlp.components if one[1] is scorer or not isinstance(one[1], PLLScorer)]
-    _change(varied, settings.attr, settings=replace(scorer.settings, **settings.scoring), **parts)
+    change_component(varied, settings.attr, settings=replace(scorer.settings, **settings.scoring), **parts)
     varied._disabled = {name for name, _ in varied._components if name in nlp.disabled and name != scorer.name}
     varied._pipe_configs = {**nlp._pipe_configs, scorer.name: Config({**nlp.get_pipe_config(scorer.name), **changes})}
     varied._config = nlp._config.copy()

@@ -13,6 +13,8 @@ from spacy.tokens import Doc
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError
 from ..pipelines import make_pipeline
+from ..scoring.kept_encodings import KeptEncodings
+from ..scoring.wordpieces import Encoded
 from ..settings import BATCH_SIZE
 from ..stream.contexts import Part, Placed, TextInContext, readings
 from ..stream.known import KeptScores, TextSums, score_distinct
@@ -139,9 +141,10 @@ def warn_of_alike(what: str, two: tuple[str, str], counts: str, title: str) -> N
     )
 
 
-def check_suite(scorer: PLLScorer, suite: Suite) -> None:
+def check_suite(scorer: PLLScorer, suite: Suite) -> KeptEncodings | None:
     """Warn of texts that differ, and are the same to the tokenizer.
 
+    RETURNS (Optional[KeptEncodings]): What it made of the texts, for scoring them. None: There is no text.
     RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`.
     """
     for one in suite.texts:
@@ -149,8 +152,10 @@ def check_suite(scorer: PLLScorer, suite: Suite) -> None:
             what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
             raise InputError(f"{what}, which ends at {len(one.text)}.")
     places = dict.fromkeys(one.place for one in suite.texts)
-    read = dict(zip(places, readings(scorer, places, suite.shared_pieces), strict=True))
+    blocks = list[tuple[list[str], Encoded]]()
+    read = dict(zip(places, readings(scorer, places, suite.shared_pieces, blocks), strict=True))
     suite.warn_of_alike(read, scorer.model.describe().title)
+    return KeptEncodings(scorer.model.load().tokenizer, blocks) if blocks else None
 
 
 def fake_scores(suite: Suite) -> PartScores:
@@ -218,23 +223,23 @@ def score_texts(
     component: str | None = None,
     *,
     kept: KeptScores | None = None,
-    checked: bool = False,
+    checked: Collection[KeptEncodings | None] | None = None,
     per_piece: bool = False,
     **how: Any,
 ) -> Any:
     """See `score_suite`.
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
-    checked (bool): `Suite.check` and `check_suite` have found nothing wrong.
+    checked (Optional[Collection[Optional[KeptEncodings]]]): What `check_suite` returned, or some of it, if this and
+        `Suite.check` have found nothing wrong. None: They are asked here.
     how (Any): More for `Suite.results`.
     RAISES (InputError): Nothing is scored before that is known.
     """
     # One alone has no name: then its metrics are the scorers.
     pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
-    if not checked:
+    if checked is None:
         suite.check(per_piece)
-        for one_nlp in pipelines.values():
-            check_suite(get_scorer(one_nlp, component), suite)
+        checked = [check_suite(get_scorer(one_nlp, component), suite) for one_nlp in pipelines.values()]
     whole: list[Part | None] = [] if suite.by_piece else [None]
     asked = [[(a, b) for a, b in one.parts or ()] or whole for one in suite.texts]
     places = [one.place for one in suite.texts]
@@ -245,8 +250,9 @@ def score_texts(
     kept.begin((name, place, [*of_place]) for name in pipelines for place, of_place in parts.items())
     scores, columns = dict[str, PartScores](), dict[str, str]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
-        names = get_scorer(one_nlp, component).names
-        of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts))
+        names, tokenizer = get_scorer(one_nlp, component).names, get_scorer(one_nlp, component).model.load().tokenizer
+        encodings = next((one for one in checked if one and one.tokenizer is tokenizer), None)
+        of_scorer = score_distinct(one_nlp, parts, work, component, kept, number * len(parts), encodings)
         found = {place: dict(zip(parts[place] or count(), sums)) for place, sums in of_scorer}
         of_texts = ((found[place], of_text) for place, of_text in zip(places, asked))
         sums_of = [[sums[part] for part in of_text or sums] for sums, of_text in of_texts]

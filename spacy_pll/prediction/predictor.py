@@ -7,6 +7,7 @@ from spacy.tokens import Doc
 
 from ..errors import PLLError
 from ..language_model.protocol import LanguageModel, Loaded
+from ..scoring.kept_encodings import KeptEncodings
 from ..settings import ScoringSettings
 from ..span_getters import SpanGetter
 from ..texts import Text
@@ -23,12 +24,14 @@ class Predictor:
     model (LanguageModel): Gives the probabilities. It is loaded on first use.
     get_spans (SpanGetter): Which spans are read as one context.
     settings (ScoringSettings): What is scored, and how.
+    kept (Optional[KeptEncodings]): What the tokenizer has made of texts already.
     RAISES (ValueError): The model cannot compute the metrics.
     """
 
     model: LanguageModel
     get_spans: SpanGetter
     settings: ScoringSettings
+    kept: KeptEncodings | None = field(default=None, repr=False)
     asking: Asking = field(init=False, repr=False)  # what the model is asked
     reading: DocReading = field(init=False, repr=False)  # what it reads
 
@@ -42,7 +45,7 @@ class Predictor:
         limits = settings.max_batch_tokens, settings.mask_spacing, settings.mask_margin
         asking = Asking(self.model, settings.metrics, *limits)
         named = settings.words, settings.targets, settings.units, settings.sample_words, settings.seed
-        reading = DocReading(asking, self.get_spans, *named, lookahead)
+        reading = DocReading(asking, self.get_spans, *named, lookahead, self.kept)
         vars(self).update(asking=asking, reading=reading)
 
     @property

@@ -13,6 +13,7 @@ from ..arrays import Groups
 from ..documentation import page
 from ..errors import PLLError
 from ..language_model.protocol import Loaded
+from ..scoring.kept_encodings import KeptEncodings
 from ..scoring.plan import estimate_ids
 from ..scoring.sample import draw_words
 from ..scoring.windows import get_contexts
@@ -43,6 +44,7 @@ class DocReading:
     get_spans (SpanGetter): Which spans are read as one context.
     words, targets, units, sample_words, seed: See `ScoringSettings`.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on. None: all of them.
+    kept (Optional[KeptEncodings]): What the tokenizer has made of texts already.
     warnings (TextWarnings): What has been warned of.
     """
 
@@ -54,6 +56,7 @@ class DocReading:
     sample_words: float | None = None
     seed: int = 0
     lookahead: int | None = None
+    kept: KeptEncodings | None = None
     warnings: TextWarnings = field(default_factory=TextWarnings)
 
     def read(self, docs: list[Doc], loaded: Loaded) -> TokenizedDocs:
@@ -72,7 +75,8 @@ class DocReading:
         if self.units is not None:
             units = [merge_spans(_named_spans(doc, "units", self.units)) for doc in docs]
         spans, of_doc = [span for spans in spans_of for span in spans], Groups.of(spans_of)
-        pieces = get_wordpieces(spans, loaded.tokenizer, self.words, units, texts, of_doc.owner)
+        encode = self.kept.of if self.kept else None
+        pieces = get_wordpieces(spans, loaded.tokenizer, self.words, units, texts, of_doc.owner, encode)
         max_length = loaded.max_length - self.asking.n_added_masks
         contexts, scored = get_contexts(
             spans_of, pieces, texts.tokens_of, targets, max_length, self.lookahead, units, end_before

@@ -5,7 +5,7 @@ The positions of special tokens come from the encoding, never from ids: a text t
 "[MASK]" is scored as text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -132,6 +132,7 @@ def get_wordpieces(
     units: Sequence[Sequence[tuple[int, int]]] = (),
     read: DocTexts | None = None,
     owner: IntArray | None = None,
+    encode: "Callable[[list[str], Tokenizer, bool], Encoded] | None" = None,
 ) -> Wordpieces:
     """Tokenize each span's text as one sequence and align the pieces with the tokens.
 
@@ -145,12 +146,13 @@ def get_wordpieces(
         reach into are one word.
     read (Optional[DocTexts]): The docs of the spans. None: there is one doc.
     owner (Optional[int array, shape (spans,)]): The index of each span's doc; None: there is one doc.
+    encode (Optional[Callable]): Gives what the tokenizer makes of texts, if it is known. None: `Encoded.of`.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
     """
     read = read or DocTexts.of([span.doc for span in spans[:1]])
     owner = np.zeros(len(spans), dtype=np.int64) if owner is None else owner
     texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
-    encoded = Encoded.of(texts, tokenizer, pretokens=words == "tokenizer")
+    encoded = (encode or Encoded.of)(texts, tokenizer, words == "tokenizer")
     # From here on the texts of all spans are one text. Their characters and tokens have other numbers there.
     text, span, chars, tokens = "".join(texts), encoded.pieces_of.owner, Groups.of(texts), Groups.of(spans)
     begin = chars.starts[span]

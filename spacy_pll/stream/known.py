@@ -24,6 +24,7 @@ from ..component import get_scorer
 from ..errors import PLLError, RunComplete, explained
 from ..files import OUTPUTS
 from ..progress import with_progress
+from ..scoring.kept_encodings import KeptEncodings
 from ..span_getters import TEXT_SPAN, named_spans
 from ..texts import Text
 from .contexts import Part, Placed, placed
@@ -183,10 +184,11 @@ def score_distinct(
     component: str | None = None,
     kept: KeptScores | None = None,
     n_kept: int = 0,
+    encodings: KeptEncodings | None = None,
 ) -> Generator[tuple[Placed, list[TextSums]], None, None]:
     """Score distinct texts in their places: the model reads what stands before and after each, and the text is scored.
 
-    nlp, component: See `placed`.
+    nlp, component, encodings: See `placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
         a part begins and ends in the text, in characters. None: the whole text. Empty: those of each wordpiece.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
@@ -197,7 +199,8 @@ def score_distinct(
     distinct, kept = list(parts), kept or KeptScores()
     needs_pieces = any(not of_text or any(of_text) for of_text in parts.values())
     n_earlier = len(kept.found[n_kept:][: len(parts)])
-    nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_pieces else {})
+    keeps = {"keep_pieces": True} if needs_pieces else {}
+    nlp, docs = placed(nlp, distinct[n_earlier:], component, encodings, **keeps)
     names = get_scorer(nlp).names
 
     waiting = iter(distinct[n_earlier:])
