@@ -21,8 +21,9 @@ from . import visualize
 from .analysis.any_order import log_probability_bounds
 from .analysis.comparison import Comparison, compare, compare_pairs
 from .analysis.continuations import score_continuations
+from .analysis.filling import Filler
 from .analysis.normalised import normalise
-from .analysis.slots import Filler, slots
+from .analysis.slots import slots
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
 from .evaluation.agreement import Agreement, agree

@@ -1,9 +1,7 @@
 """The pipeline component: docs in, attributes out."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import asdict
 from functools import partial
 from keyword import iskeyword
@@ -26,8 +24,9 @@ from .errors import PLLError
 from .language_model import BUILTIN_NAMES
 from .language_model.protocol import LanguageModel
 from .metrics import registered_metrics
-from .prediction.batches import batches_of
-from .prediction.predictor import PendingBatch, Predictor
+from .prediction.batches import batches_of, with_next_ahead
+from .prediction.predictor import Predictor
+from .prediction.reading import PendingBatch
 from .settings import ScoringSettings, shows_settings
 from .span_getters import SpanGetter
 from .texts import lone_surrogate
@@ -40,6 +39,7 @@ DEFAULT_CONFIG: dict[str, Any] = {
     "get_spans": {"@span_getters": "spacy-pll.doc_spans.v1"},
     "attr": "pll",
     **asdict(ScoringSettings()),
+    "metrics": [*ScoringSettings().metrics],  # configs have lists
 }
 
 
@@ -119,11 +119,16 @@ class PLLScorer(Pipe):
                 f"`attr` is {attr!r}, as the scores under {metric} are called if `attr` is {other!r}. Give another "
                 f"name, such as `attr='{metric}_{other}'`."
             )
-        self.predictor = predictor
+        self._predictor = predictor
         self.name = name
         self.attr = attr
         self.names = Names(attr, list(self.settings.metrics))
         install(self.names)
+
+    @property
+    def predictor(self) -> Predictor:
+        """Computes the scores. It stays the same: a component with another model or other settings is another one."""
+        return self._predictor
 
     @property
     def settings(self) -> ScoringSettings:
@@ -134,10 +139,6 @@ class PLLScorer(Pipe):
     def model(self) -> LanguageModel:
         """The language model. It may be shared with other components."""
         return self.predictor.model
-
-    @model.setter
-    def model(self, model: LanguageModel) -> None:
-        self.predictor.model = model
 
     def predict(self, docs: list[Doc]) -> list[Stored]:
         """Score docs without changing them."""
@@ -211,34 +212,13 @@ class PLLScorer(Pipe):
             and is not yielded, as in spaCy's own components. The other docs are yielded.
         RAISES (Exception): An error of the stream, after all docs before it were yielded.
         """
-        ahead = int(self.predictor.prepare().on_gpu)  # if that fails, it is not the fault of a doc
-        pending: deque[tuple[Predictor, list[Doc], PendingBatch | None]] = deque()
-        failed: Exception | None = None
-        batches = self._submit(stream, ends_batch or self.predictor.ends_of_batches(batch_size))
-        while True:
-            try:
-                submitted = next(batches, None)
-            except Exception as error:  # of a component before this one, which gives no doc any more
-                submitted, failed = None, error
-            if submitted:
-                pending.append(submitted)
-            # While a GPU works on these docs, those before are finished and the next are submitted.
-            while len(pending) > (ahead if submitted else 0):
-                yield from self._annotate(*pending.popleft(), error_handler or self.get_error_handler())
-            if not submitted:
-                break
-        if failed:
-            raise failed
-
-    def _submit(
-        self, stream: Iterable[Doc], ends_batch: Callable[[Doc], bool]
-    ) -> Iterator[tuple[Predictor, list[Doc], PendingBatch | None]]:
-        """Batches of docs, with their forward passes under way; None if that failed. Each has a predictor of its own:
-        one whose settings or model are replaced meanwhile scores the next ones.
-        """
-        for docs in batches_of(self._counted(stream), ends_batch):
-            predictor = copy(self.predictor)
-            yield predictor, docs, self._attempt(docs, partial(predictor.submit, docs))
+        predictor = self.predictor
+        loaded = predictor.prepare()  # if that fails, it is not the fault of a doc
+        ends_batch = ends_batch or predictor.reading.ends_of_batches(loaded, batch_size)
+        batches = batches_of(self._counted(stream), ends_batch)
+        submitted = ((docs, self._attempt(docs, partial(predictor.submit, docs))) for docs in batches)
+        for docs, pending in with_next_ahead(submitted, loaded.on_gpu):
+            yield from self._annotate(predictor, docs, pending, error_handler or self.get_error_handler())
 
     def _counted(self, stream: Iterable[Doc]) -> Iterator[Doc]:
         """RAISES (PLLError): spaCy cannot make a doc of a text. Its own message does not say of which."""

@@ -23,7 +23,6 @@ from .errors import PLLError, explained, similar
 from .files import file_digest, folder_digest
 from .language_model import BUILTIN, BUILTIN_NAME, BUILTIN_NAMES, DOCUMENTS
 from .language_model.protocol import LanguageModel
-from .prediction.predictor import Predictor
 from .settings import ScoringSettings, at_least, check_values, choices_of, in_order, plain_number, shows_settings
 from .user_code import import_code
 
@@ -193,10 +192,9 @@ def assemble_pipeline(chosen: PipelineSettings, model: LanguageModel | None = No
         )
     else:
         nlp = _make_new(chosen)
-    scorer = get_scorer(nlp)
     if model is not None:
-        scorer.model = model
-    scorer.initialize()
+        change_component(nlp, model=model)
+    get_scorer(nlp).initialize()
     return nlp
 
 
@@ -228,10 +226,17 @@ def _make_new(settings: PipelineSettings) -> Language:
             )
         model = {"@architectures": ARCHITECTURES[causal], "name": loaded.name, "precision": loaded.precision}
     config = _component_config(settings)
-    scorer = nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
+    nlp.add_pipe("pll", config={**({"metrics": ["causal"]} if causal else {}), **config, "model": model})
     if loaded is not None:
-        scorer.model = loaded  # type: ignore[attr-defined]
+        change_component(nlp, model=loaded)
     return nlp
+
+
+def change_component(nlp: Language, attr: str | None = None, **parts: Any) -> None:
+    """Put another `pll` in the place of the one of a pipeline that nobody else has. parts (Any): Of `Predictor`."""
+    scorer = get_scorer(nlp)
+    changed = PLLScorer(replace(scorer.predictor, **parts), scorer.name, attr=attr or scorer.attr)
+    nlp._components = [(name, changed if pipe is scorer else pipe) for name, pipe in nlp._components]
 
 
 def _blank(lang: str) -> Language:
@@ -392,16 +397,11 @@ def _vary(settings: PipelineSettings) -> Language:
                 "of a model instead of the pipeline."
             )
     changes = _component_config(settings)
-    get_spans = scorer.predictor.get_spans
-    if settings.spans:
-        get_spans = registry.resolve({"get_spans": changes["get_spans"]})["get_spans"]
-    predictor = Predictor(scorer.model, get_spans, replace(scorer.settings, **settings.scoring))
-    changed = PLLScorer(predictor, scorer.name, attr=settings.attr or scorer.attr)
-    # A copy of what spaCy keeps of a pipeline, in which one component is another.
-    varied = copy(nlp)
-    others = [(name, pipe) for name, pipe in nlp.components if pipe is scorer or not isinstance(pipe, PLLScorer)]
-    varied._components = [(name, changed if pipe is scorer else pipe) for name, pipe in others]
-    varied._disabled = {name for name, _ in others if name in nlp.disabled and name != scorer.name}
+    parts = registry.resolve({"get_spans": changes["get_spans"]}) if settings.spans else {}
+    varied = copy(nlp)  # and of what spaCy keeps of a pipeline
+    varied._components = [one for one in nlp.components if one[1] is scorer or not isinstance(one[1], PLLScorer)]
+    change_component(varied, settings.attr, settings=replace(scorer.settings, **settings.scoring), **parts)
+    varied._disabled = {name for name, _ in varied._components if name in nlp.disabled and name != scorer.name}
     varied._pipe_configs = {**nlp._pipe_configs, scorer.name: Config({**nlp.get_pipe_config(scorer.name), **changes})}
     varied._config = nlp._config.copy()
     return varied

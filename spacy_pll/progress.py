@@ -41,10 +41,10 @@ class Lines(tqdm):  # type: ignore[type-arg]
 
 
 def with_progress(
-    texts: Iterable[T], total: int | None = None, done: int = 0, show: bool = True
+    texts: Iterable[T], total: int | None = None, done: int = 0, show: bool = True, unit: str = " texts"
 ) -> Generator[T, None, None]:
     """Pass texts on, and show on standard error how many there have been: see `progress_bar`."""
-    with progress_bar(total, done, show) as bar:
+    with progress_bar(total, done, show, unit) as bar:
         for text in texts:
             bar.update()
             yield text

@@ -71,10 +71,10 @@ class ScoringSettings:
 
     def __post_init__(self) -> None:
         names: Any = self.metrics
-        names = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)  # as in configs
+        names = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
         object.__setattr__(self, "metrics", names)
         if not names or len(set(names)) < len(names):
-            raise PLLError(f"`metrics` must name at least one metric, and each only once. It is {names!r}.")
+            raise PLLError(f"`metrics` must name at least one metric, and each only once. It is {[*names]!r}.")
         check_values(self)
         for name in ("targets", "units"):
             if not isinstance(key := getattr(self, name), str | None):

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoints
 from pathlib import Path
@@ -388,6 +389,13 @@ def hub_cache(model_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", cache)
     monkeypatch.setattr("transformers.utils.hub.TRANSFORMERS_CACHE", cache, raising=False)  # of transformers 4
     return {**os.environ, "HF_HUB_CACHE": cache, "HF_HUB_OFFLINE": "1"}
+
+
+def change(scorer, settings=None, **parts):
+    """Give a component another predictor: with other settings (a dict), or another `model` or `get_spans`."""
+    if settings:
+        parts["settings"] = replace(scorer.settings, **settings)
+    scorer._predictor = replace(scorer.predictor, **parts)
 
 
 def scores(doc, name="pll"):

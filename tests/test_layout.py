@@ -25,6 +25,8 @@ MAX_CODE = 40  # lines of a function
 OUTSIDE = "../" + "shared"
 # Modules without a test file of their name, and where their tests are.
 TESTED_ELSEWHERE = {
+    "analysis.filling": "analysis/test_slots.py",
+    "analysis.piece_words": "analysis/test_word_search.py",
     "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
     "cli.lm_eval": "test_lm_eval.py",
     "corpus.columns": "corpus/test_formats.py",  # what a format can write

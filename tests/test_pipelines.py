@@ -323,6 +323,7 @@ def used_by(nlp):
     kinds = {1: "doc", 20: "sents", 2: "strided"}
     return {
         **vars(scorer.settings),
+        "metrics": [*scorer.settings.metrics],
         "attr": scorer.attr,
         "spans": kinds[len(scorer.predictor.get_spans([doc])[0])],
         "lang": nlp.lang,
@@ -448,21 +449,25 @@ def test_a_type_that_transformers_does_not_know(model_folder, tmp_path):
 def test_settings_that_are_none_stay_as_a_saved_pipeline_has_them(make_nlp, tmp_path):
     make_nlp("bert", metrics=["original"], words="whitespace", keep_pieces=True).to_disk(tmp_path)
     kept = get_scorer(make_pipeline(str(tmp_path)))
-    assert (kept.settings.metrics, kept.settings.words, kept.settings.keep_pieces) == (["original"], "whitespace", True)
+    assert (kept.settings.metrics, kept.settings.words, kept.settings.keep_pieces) == (
+        ("original",),
+        "whitespace",
+        True,
+    )
     changed = get_scorer(make_pipeline(str(tmp_path), metrics=["word_l2r"]))
-    assert (changed.settings.metrics, changed.settings.words) == (["word_l2r"], "whitespace")
+    assert (changed.settings.metrics, changed.settings.words) == (("word_l2r",), "whitespace")
 
 
 def test_a_saved_pipeline_may_have_the_name_of_a_package(make_nlp, tmp_path, monkeypatch):
     make_nlp("bert", metrics=["original"]).to_disk(tmp_path / "numpy")
     monkeypatch.chdir(tmp_path)
-    assert get_scorer(make_pipeline("numpy")).settings.metrics == ["original"]
+    assert get_scorer(make_pipeline("numpy")).settings.metrics == ("original",)
 
 
 def test_a_model_folder_may_have_a_saved_pipeline_in_it(make_nlp, model_folder, tmp_path):
     folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
     make_nlp("bert", metrics=["original"]).to_disk(folder / "pipeline")
-    assert get_scorer(make_pipeline(str(folder))).settings.metrics == ["word_l2r"]
+    assert get_scorer(make_pipeline(str(folder))).settings.metrics == ("word_l2r",)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from spacy.util import registry
 from spacy_pll.component import DEFAULT_CONFIG
 from spacy_pll.span_getters import configure_strided_spans
 
+from .conftest import change
+
 needs_spacy_transformers = pytest.mark.skipif(
     not importlib.util.find_spec("spacy_transformers"), reason="spacy-transformers is not installed"
 )
@@ -110,7 +112,7 @@ def first_words(docs):
 def test_tokens_that_lie_in_no_span_are_warned_of_once_with_a_count(make_nlp, getter, text, left_out):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
-    make_nlp(nlp=nlp).get_pipe("pll").predictor.get_spans = getter
+    change(make_nlp(nlp=nlp).get_pipe("pll"), get_spans=getter)
     with pytest.warns(UserWarning, match=left_out):
         doc = nlp(text)
     assert any(token._.pll is None for token in doc)
@@ -120,7 +122,7 @@ def test_tokens_that_lie_in_no_span_are_warned_of_once_with_a_count(make_nlp, ge
 def test_what_is_left_out_on_purpose_is_not_warned_of(make_nlp):
     """White space, and tokens that are no targets."""
     nlp = make_nlp(targets="targets")
-    nlp.get_pipe("pll").predictor.get_spans = first_words
+    change(nlp.get_pipe("pll"), get_spans=first_words)
     doc = nlp.make_doc("One two three.")
     doc.spans["targets"] = [doc[1:2]]
     assert nlp(doc)[2]._.pll is None

@@ -77,7 +77,7 @@ def blimp_accuracies(
         for result in minimal_pairs(make_pipeline(settings), pairs).measurements():
             if result.level in ("overall", PHENOMENON):
                 of_scorer = found.setdefault(margin or result.scorer, {})
-                of_scorer[result.name or result.level] = round(100 * result.value, 1)
+                of_scorer[result.name or result.level] = round(100 * result.estimate.value, 1)
     return found
 
 

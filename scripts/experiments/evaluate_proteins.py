@@ -51,7 +51,7 @@ def at_all_sites(nlp, sequence: str, masks: bool) -> tuple[np.ndarray, float]:
     questions = [Question(site, (site,) if masks else ()) for site in range(len(sequence))]
     found = np.concatenate(list(answer(residues, masks, questions)))
     columns = [list(residues.ids).index(letter) for letter in AMINO_ACIDS]
-    return found[:, columns], residues.predictor.counts.ids / len(sequence)
+    return found[:, columns], residues.asking.counts.ids / len(sequence)
 
 
 def compare(sequences: list[str], model: str) -> list[dict]:

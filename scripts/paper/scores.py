@@ -15,7 +15,6 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -149,14 +148,13 @@ class Scorer:
         """
         from tqdm import tqdm
 
-        component = self.nlp.get_pipe("pll")
-        component.predictor.settings = replace(
-            component.settings, keep_pieces=keep_pieces, targets="word" if context else None
-        )
+        from spacy_pll import make_pipeline
+
+        nlp = make_pipeline(self.nlp, keep_pieces=keep_pieces, targets="word" if context else None)
         make_doc = partial(_doc_of_word, self.nlp.vocab, context) if context else self.nlp.make_doc
         docs = [make_doc(text) for text in texts]
         kept = DocBin(attrs=["ORTH"], store_user_data=True)
-        for doc in tqdm(self.nlp.pipe(docs, batch_size=512), total=len(docs), disable=None, unit=" texts"):
+        for doc in tqdm(nlp.pipe(docs, batch_size=512), total=len(docs), disable=None, unit=" texts"):
             kept.add(doc)
         return kept.to_bytes()
 

@@ -18,8 +18,10 @@ from ..attributes.record import PieceRecord
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..metrics import MAX_EXACT, ORDER_PAIRS, MaskRows, Metric, all_orders, orders_of
-from ..prediction.batches import batches_of
-from ..prediction.predictor import Predictor
+from ..prediction.adding_up import add_up
+from ..prediction.asking import Asking
+from ..prediction.batches import batches_of, with_next_ahead
+from ..prediction.reading import DocReading
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import Placed, check_places, place
@@ -119,7 +121,7 @@ def draws_of(
             f"{n_pairs!r}, {seed!r} and {unit!r}."
         )
     if n_passes is None:
-        return [Metric(partial(pair_of_orders, number=i, seed=seed, unit=unit)) for i in range(n_pairs)]
+        return [_named(partial(pair_of_orders, number=i, seed=seed, unit=unit)) for i in range(n_pairs)]
     if n_passes < N_LADDERS or n_passes % N_LADDERS or unit != "piece":
         raise PLLError(
             f"`n_passes` must be a multiple of {N_LADDERS}, and `unit` 'piece' with it. They are "
@@ -128,7 +130,13 @@ def draws_of(
     ladders = [partial(ladder, number=i, n_passes=n_passes // N_LADDERS, seed=seed) for i in range(N_LADDERS)]
     for one in ladders:
         vars(one)["in_the_mean"] = True
-    return list(map(Metric, ladders))
+    return list(map(_named, ladders))
+
+
+def _named(draw: "partial[MaskRows]") -> Metric:
+    """A draw as a metric, which messages call as the metric that it is a draw of."""
+    vars(draw)["__name__"] = METRIC
+    return Metric(draw)
 
 
 def score_draws(
@@ -138,24 +146,31 @@ def score_draws(
     component: str | None = None,
     batch_size: int = BATCH_SIZE,
     done: int = 0,
-    **settings: Any,
+    targets: str | None = None,
+    keep_pieces: bool = False,
 ) -> Iterator[tuple[Doc, PieceRecord, bool]]:
     """Score texts under each draw, as a metric of its own. No component `pll` changes the docs.
 
     done (int): How many texts were scored before the first one.
-    settings (Any): `targets`, `keep_pieces`. Others that say how the component scores have no effect.
+    targets, keep_pieces: See `ScoringSettings`. The component's own have no effect.
     YIELDS (Tuple[Doc, PieceRecord, bool]): A doc, its record with the scores under each draw, and whether a batch ends
         with it.
     """
     scorer = get_scorer(nlp, component)
-    settings |= {name: getattr(scorer.settings, name) for name in ("words", "units", "max_batch_tokens")}
-    predictor = Predictor(scorer.model, scorer.predictor.get_spans, ScoringSettings((METRIC,), **settings), draws)
+    lookahead, settings = scorer.model.check_metrics([METRIC]), scorer.settings
+    asking = Asking(scorer.model, draws, settings.max_batch_tokens)
+    named = settings.words, targets, settings.units
+    reading, loaded = DocReading(asking, scorer.predictor.get_spans, *named, lookahead=lookahead), asking.prepare()
+    kept = ScoringSettings((METRIC,), keep_pieces=keep_pieces)
     # Without those components in this stream. The pipeline is not changed: others may use it, too.
     without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
     made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)
-    for docs in batches_of(made, predictor.ends_of_batches(batch_size, done)):
-        for number, (doc, found) in enumerate(zip(docs, predictor.gather(predictor.submit(docs))), 1):
-            yield doc, PieceRecord.of(found), number == len(docs)
+    submitted = map(reading.submit, batches_of(made, reading.ends_of_batches(loaded, batch_size, done)))
+    for pending in with_next_ahead(submitted, loaded.on_gpu):
+        docs = pending.tokenized.read.docs
+        records = add_up(pending.tokenized, pending.scores, kept, asking, pending.loaded)
+        for number, (doc, record) in enumerate(zip(docs, records), 1):
+            yield doc, PieceRecord.of(record), number == len(docs)
 
 
 def pair_of_orders(word: IntArray, *, number: int, seed: int, unit: str) -> MaskRows:

@@ -10,8 +10,10 @@ from spacy.tokens import Span
 from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
+from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN
 from ..stream.contexts import Placed, check_places, place, separated
+from ..stream.workers import score_docs
 from ..texts import check_texts, plain_text
 
 
@@ -85,7 +87,8 @@ def score_continuations(
     candidates = [plain_text(candidate, f"Candidate {number}") for number, candidate in enumerate(candidates, 1)]
     places = [_place_of(candidate, prefix, suffix, separator) for candidate in candidates]
     check_places(scorer, places, shared_pieces)
-    docs = list(scorer.pipe(place(nlp, *one) for one in places))
+    varied.select_pipes(enable=[scorer.name])
+    docs = list(score_docs(varied, [place(nlp, *one) for one in places], BATCH_SIZE))
     scores, pieces = ([doc._.get(name) for doc in docs] for name in (scorer.names.score, scorer.names.pieces))
     probabilities = np.exp(np.subtract(scores, np.logaddexp.reduce(scores))).tolist()
     spans = [doc.spans[TEXT_SPAN][0] for doc in docs]

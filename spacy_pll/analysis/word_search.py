@@ -4,81 +4,31 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol
-from unicodedata import category
 
 import numpy as np
 from spacy.util import minibatch
 
-from ..arrays import FloatArray, IntArray
 from ..errors import InputError
-from ..language_model.protocol import Loaded
 from ..prediction.text_warnings import UNSPACED_CHARACTER
-from ..scoring.piece_texts import PieceTexts
 from ..stream.contexts import read_places
 from ..user_warnings import warn_user
+from .filling import Filler, Slots
 from .gaps import GAP, Slot
+from .piece_words import begins_a_word, is_of_a_word, known_words
 
-JOINERS = "\u200c\u200d"  # stand between the letters of a word in Persian, Hindi and others
 TOUCHING_BEFORE, TOUCHING_AFTER = re.compile(r"\S+\Z"), re.compile(r"\A\S+")
 STAND_INS = 1000  # how many words are tried in a gap that touches text
 
 
-class AsksInGaps(Protocol):
-    """What asks a model for candidates in gaps: `Slots`."""
-
-    loaded: Loaded
-    texts: PieceTexts
-    max_texts: int
-
-    @property
-    def n_ids(self) -> int: ...
-    @property
-    def known_word(self) -> str: ...
-    def beside(self, slot: Slot) -> tuple[str, str]: ...
-    def near(self, slot: Slot) -> Any: ...
-    def spelled(self, block: Sequence[Slot]) -> list[Any]: ...
-    def answers(self, asked: Sequence[Any], ids: IntArray) -> Iterator[tuple[int, FloatArray]]: ...
-    def fill(
-        self, slots: Sequence[Slot], keep: int | None = None, done: int = 0, warns: bool = True
-    ) -> Iterator[list[list[Any]]]: ...
-
-
-def begins_a_word(text: str) -> bool:
-    """Whether the first character is a letter or a digit."""
-    return text[:1].isalnum()
-
-
-def goes_on_a_word(text: str) -> bool:
-    """Whether all characters are letters, digits, marks such as vowel signs, or joiners between letters."""
-    return bool(text) and all(character in JOINERS or category(character)[0] in "LMN" for character in text)
-
-
-def is_of_a_word(slots: AsksInGaps, i: int) -> bool:
-    """Whether an id is a piece of letters and the like. Where the end of a word is marked, it must be a word."""
-    ends = (slots.loaded.tokenizer.id_to_token(i) or "").endswith(slots.texts.ends)
-    return i not in slots.texts.special and ends and goes_on_a_word(slots.texts[i].text)
-
-
-def known_words(slots: AsksInGaps) -> Iterator[str]:
-    """Words of one piece; *a* is the first, if it is one."""
-    usual = [] if (i := slots.loaded.tokenizer.token_to_id("a")) is None else [i]
-    for i in [*usual, *range(slots.n_ids)]:
-        text = slots.texts[i].text
-        if is_of_a_word(slots, i) and begins_a_word(text):
-            if slots.loaded.tokenizer.encode(text, add_special_tokens=False).ids == [i]:
-                yield text
-
-
 def search(
-    asking: AsksInGaps, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0
-) -> Iterator[list[list[Any]]]:
+    asking: Slots, slots: Sequence[Slot], top: int, max_pieces: int, done: int = 0
+) -> Iterator[list[list[Filler]]]:
     """The best whole words in each slot but the first `done`, and the gold one, in batches.
 
     RAISES (InputError): No word is found in a gap that the tokenizer keeps apart from the text that touches the gap.
     """
     texts = asking.texts
-    ids = np.array([i for i in range(asking.n_ids) if is_of_a_word(asking, i)], dtype=np.int64)
+    ids = np.array([i for i in range(asking.n_ids) if is_of_a_word(texts, i)], dtype=np.int64)
     is_first = np.array([begins_a_word(texts[i].text) for i in ids.tolist()], dtype=bool)
     begins = np.array([texts[i].begins_word is not False for i in ids.tolist()], dtype=bool)
     goes_on = ~begins | [bool(UNSPACED_CHARACTER.match(texts[i].text)) for i in ids.tolist()]
@@ -106,7 +56,8 @@ def search(
             for _ in range(n):
                 rows = [(i, score, begun) for i, beam in enumerate(beams) for score, begun in beam]
                 beams = [[] for _ in block]
-                for first, log_probs in asking.answers([(sides[i], n, begun) for i, _, begun in rows], ids):
+                begun_words = [(sides[i], n, begun) for i, _, begun in rows]
+                for _, first, log_probs in asking.answers([(None, begun_words, ids)]):
                     for (i, score, begun), column in zip(rows[first:], log_probs.T):
                         allowed = goes_on if begun else is_first & (begins == (is_marked[i] is not False))
                         values = np.where(allowed, score + column, -np.inf)
@@ -124,20 +75,20 @@ def search(
             yield [[one for one in some if one.pieces or one.is_gold] for some in batch]
 
 
-def _stand_in(asking: AsksInGaps, before: str, after: str) -> str | None:
+def _stand_in(asking: Slots, before: str, after: str) -> str | None:
     """A word in place of any other one, of which the tokenizer makes no piece together with the text that touches it.
     None: it makes one of every word that was tried.
     """
     if not before[-1:].strip() and not after[:1].strip():
         return asking.known_word
-    for word in dict.fromkeys([asking.known_word, *islice(known_words(asking), STAND_INS)]):
+    for word in dict.fromkeys([asking.known_word, *islice(known_words(asking.texts, asking.n_ids), STAND_INS)]):
         _, _, [(has_own, shared)] = read_places(asking.loaded, [(word, before, after)])
         if has_own and not shared:
             return word
     return None
 
 
-def _apart(asking: AsksInGaps, slot: Slot, words: list[str]) -> list[str]:
+def _apart(asking: Slots, slot: Slot, words: list[str]) -> list[str]:
     """The words of which no wordpiece begins in the text before the gap. One may go on in the text after it."""
     before, after = asking.beside(slot)
     if not before[-1:].strip():
@@ -159,7 +110,7 @@ def _not_found(slot: Slot, max_pieces: int) -> InputError:
     )
 
 
-def _with_gold(asking: AsksInGaps, slot: Slot, found: list[str]) -> Slot:
+def _with_gold(asking: Slots, slot: Slot, found: list[str]) -> Slot:
     """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
     if slot.gold and slot.gold not in found:
         *pieces, own = asking.near(slot._replace(candidates=(*found, slot.gold))).pieces

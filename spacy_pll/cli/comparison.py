@@ -1,7 +1,7 @@
 """What `spacy-pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from ..evaluation.suites import Suite, check_suite, score_texts, with_fake_score
 from ..files import write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
+from ..scoring.kept_encodings import KeptEncodings
 from ..settings import BATCH_SIZE, at_least, plain_number
 from ..stream.known import digest_of
 from ..stream.workers import Work
@@ -100,7 +101,10 @@ class Evaluation:
         kept = check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
         suite = self._chosen(read())
         suite.check(self.per_piece)
-        loaded = load_scorers(self.scorers, self.revisions, settings, lambda scorer: check_suite(scorer, suite))
+        checked = deque[KeptEncodings | None](maxlen=1)  # of the scorer that stays in memory
+        loaded = load_scorers(
+            self.scorers, self.revisions, settings, lambda scorer: checked.append(check_suite(scorer, suite))
+        )
         if self.items:
             one_alone = len(loaded) == 1
             names_of = {"" if one_alone else name: names for name, names in loaded.attributes.items()}
@@ -110,7 +114,7 @@ class Evaluation:
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
-            found = score_texts(loaded.compared, suite, work, kept=kept, checked=True, per_piece=self.per_piece)
+            found = score_texts(loaded.compared, suite, work, kept=kept, checked=checked, per_piece=self.per_piece)
             measured = found.measurements(self.by or None)
             say(measurement_table(measured, suite.unit) + self._remarks(suite, measured))
             rows = rows_of_results(measured)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.slots import Slots, slots
+from ..analysis.filling import Slots
+from ..analysis.slots import fill_slots, slots
 from ..corpus.formats import write_table
 from ..errors import PLLError
 from ..evaluation.items import levels
@@ -76,7 +77,8 @@ def slots_cli(
     kept.about = {**describe_scorer(nlp, settings), "run": {**asking, **reading, **how}}
     kept.about_outputs = {"hits": at, "by": by}
     with kept.until_done():
-        found = Slots(nlp, shared_pieces or bool(top)).find(texts, keep, top, max_pieces, show_progress=True, kept=kept)
+        asker = Slots(nlp, shared_pieces or bool(top))
+        found = fill_slots(asker, texts, keep, top, max_pieces, show_progress=True, kept=kept)
         if reading["gold"]:
             say(measurement_table(slot_measurements(texts, found, at, by)))
         rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]

@@ -9,7 +9,9 @@ import heapq
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,18 +21,23 @@ from spacy.tokens import Doc
 from ..arrays import FloatArray, IntArray
 from ..attributes.names import Names
 from ..attributes.stored import read_record
-from ..component import PLLScorer, get_scorer
+from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..prediction.batches import batches_of
+from ..prediction.predictor import Predictor
 from ..progress import number_of, progress_bar
 from ..settings import BATCH_SIZE
-from ..texts import check_texts, plain_texts
+from ..stream.workers import Work, score_batches
+from ..texts import Text, check_texts, plain_texts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
 BOOTSTRAP = 1000  # samples
+# How many batches a scorer has in its turn on a GPU, which has the next one ahead. Between turns the GPU has nothing
+# to do: each scorer's time is its own.
+GPU_BATCHES = 4
 AGREEMENT_LEVELS = ("piece", "word", "text", "text_mean")
 
 Interval = tuple[float, float]
@@ -117,21 +124,22 @@ def agree(
     """
     check_texts(texts)
     nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
-    sides = [Side(label, get_scorer(nlp), nlp.pipe) for label, nlp in zip(labels, nlps)]
+    sides = [Side(label, nlp) for label, nlp in zip(labels, nlps)]
     return compare_scorers(sides, texts, batch_size, show_progress, number_of(texts))[0]
 
 
 class Side:
-    """A scorer with `keep_pieces`, and what scores texts with it."""
+    """A pipeline whose scorer has `keep_pieces`, and what its scores take."""
 
-    def __init__(self, label: str, scorer: PLLScorer, pipe: Callable[..., Iterable[Doc]]):
-        self.label, self.scorer, self.pipe, self.seconds = label, scorer, pipe, 0.0
+    def __init__(self, label: str, nlp: Language):
+        self.label, self.nlp, self.scorer, self.seconds = label, nlp, get_scorer(nlp), 0.0
 
-    def score(self, batch: Sequence[str | Doc], batch_size: int) -> list[Doc]:
-        """The docs of a batch, whose own docs stay as they are."""
-        inputs = [text.copy() if isinstance(text, Doc) else text for text in batch]
+    def score(self, texts: Sequence[Text], batch_size: int, n_before: int) -> list[Doc]:
+        """The docs of some texts. Those that are docs stay as they are. n_before (int): How many texts were scored."""
+        inputs = [text.copy() if isinstance(text, Doc) else text for text in texts]
         began = time.perf_counter()
-        docs = list(self.pipe(inputs, batch_size=batch_size))
+        with closing(score_batches(self.nlp, inputs, Work(batch_size), done=n_before)) as scored:
+            docs = [doc for doc, _ in scored]
         self.seconds += time.perf_counter() - began
         return docs
 
@@ -145,16 +153,23 @@ class Side:
 def compare_scorers(
     sides: Sequence[Side], texts: Iterable[str | Doc], batch_size: int, show_progress: bool, total: int | None
 ) -> list[Agreement]:
-    """Compare each scorer with the first one, batch by batch."""
-    compared = [AgreementCounts(sides[0], other) for other in sides[1:]]
+    """Compare each scorer with the first one. They take turns, so that a slow minute of the machine is one of all."""
+    compared, n_before = [AgreementCounts(sides[0], other) for other in sides[1:]], 0
     with progress_bar(total, show=show_progress) as bar:
-        predictor = sides[0].scorer.predictor
-        for batch in batches_of(plain_texts(texts), predictor.ends_of_batches(batch_size)):
-            first, *others = [side.score(batch, batch_size) for side in sides]
-            for counts, docs in zip(compared, others):
-                counts.add(first, docs)
-            bar.update(len(batch))
+        for turn in batches_of(plain_texts(texts), _ends_of_turns(sides[0].scorer.predictor, batch_size)):
+            first = sides[0].score(turn, batch_size, n_before)
+            for counts, side in zip(compared, sides[1:]):
+                counts.add(first, side.score(turn, batch_size, n_before))
+            n_before += len(turn)
+            bar.update(len(turn))
     return [counts.result() for counts in compared]
+
+
+def _ends_of_turns(predictor: Predictor, batch_size: int) -> Callable[[Text], bool]:
+    """Says of one text after the other whether a turn ends with it. A CPU has one batch in a turn."""
+    ends_batch, numbers = predictor.ends_of_batches(batch_size), count(1)
+    n_batches = GPU_BATCHES if predictor.prepare().on_gpu else 1
+    return lambda text: ends_batch(text) and next(numbers) % n_batches == 0
 
 
 class AgreementCounts:

@@ -66,8 +66,10 @@ def compare_margins(
         raise PLLError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
     varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
     scorers = list(map(get_scorer, varied))
+    for alone in varied:  # the other components have processed the docs
+        alone.select_pipes(enable=[scorers[0].name])
     labels = ["exact", *(f"{setting} {value}" for change in changes for setting, value in change.items())]
-    sides = [Side(label, scorer, scorer.pipe) for label, scorer in zip(labels, scorers)]
+    sides = list(map(Side, labels, varied))
     copies = (text.copy() if isinstance(text, Doc) else text for text in plain_texts(texts))
     docs = nlp.pipe(copies, disable=[scorers[0].name])
     comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))

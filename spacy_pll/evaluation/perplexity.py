@@ -30,10 +30,10 @@ from ..prediction.text_warnings import (
     is_clause,
     warn_of_clause,
 )
-from ..progress import number_of, with_progress
+from ..progress import number_of
 from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
-from ..stream.known import KeptScores, read_each, score_places
+from ..stream.known import KeptScores, read_docs, score_places
 from ..stream.workers import Work
 from ..texts import check_texts, plain_texts
 from .intervals import Z
@@ -199,8 +199,7 @@ def perplexity(
     unknown_id = get_scorer(nlp).model.load().unknown_id
     kept = kept or KeptScores()
     kept.begin(texts)
-    n, n_known, warned = number_of(texts), len(kept.found), list[str]()
-    rest = islice(texts, n_known, None) if n_known else texts
+    n, warned, draws = number_of(texts), list[str](), draws_of(n_passes=n_passes, seed=seed) if is_bound else []
 
     def of_text(doc: Doc, record: PieceRecord | None) -> dict[str, int]:
         if record is None or not record.ids:
@@ -220,7 +219,7 @@ def perplexity(
             "unknown_pieces": record.ids.count(unknown_id),
         }
 
-    def of_scores(_: int, doc: Doc) -> Known:
+    def of_scores(doc: Doc) -> Known:
         record = read_record(doc, names.score, whole=True)
         sums = {metric: [sum(of)] for metric, of in record.of_drawn().scores.items()} if record else {}
         if is_part and record and record.ids:
@@ -229,21 +228,21 @@ def perplexity(
         digest = sha256(read_text(doc.text).encode("utf8", "surrogatepass")).digest() if is_part else b""
         return of_text(doc, record), sums, int.from_bytes(digest[:6], "little")
 
-    def of_draws() -> Generator[Known, None, None]:
-        """Each text has a score under each draw. Texts of a length have the same draws, so their errors add up: that of
-        a corpus is that of the sums of all texts under each draw.
+    def find(n_known: int) -> Generator[tuple[Known, bool], None, None]:
+        """Under a bound, each text has a score under each draw. Texts of a length have the same draws, so their errors
+        add up: that of a corpus is that of the sums of all texts under each draw.
         """
-        yield from kept.found
-        draws = draws_of(n_passes=n_passes, seed=seed)
-        scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
-        for doc, drawn, ends_batch in with_progress(scored, n, n_known, show_progress):
-            one = of_text(doc, drawn), {METRIC: sums_of_draws(drawn).tolist()}, 0
-            kept.add([one], ends_batch)
-            yield one
+        rest = islice(texts, n_known, None) if n_known else texts
+        if is_bound:
+            scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
+            for doc, drawn, ends_batch in scored:
+                yield (of_text(doc, drawn), {METRIC: sums_of_draws(drawn).tolist()}, 0), ends_batch
+        else:
+            yield from read_docs(nlp, rest, of_scores, work, n, n_known)
 
     counts, sums = Counter[str](), dict[str, FloatArray]()
     drawn = defaultdict[str, Any](partial(array, "d"))  # by metric, of each text: its number and its error
-    with closing(of_draws() if is_bound else read_each(nlp, rest, of_scores, work, kept, n=n)) as found:
+    with closing(kept.each(find, n, show_progress=show_progress and is_bound)) as found:
         for of_one, scores, number in found:
             counts.update({"texts": 1, **of_one})
             for metric, values in scores.items() if of_one.get("pieces") else ():

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.filling import Filler
 from ..analysis.gaps import GAP, Slot, distinct_candidates
-from ..analysis.slots import Filler
 from ..corpus.records import get_text
 from ..errors import InputError
 from .measurements import ACCURACY, Measurement, accuracies

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,6 +15,8 @@ from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
 from ..metrics import pll_metrics
 from ..pipelines import make_pipeline
+from ..scoring.kept_encodings import KeptEncodings
+from ..scoring.wordpieces import Encoded
 from ..settings import BATCH_SIZE, in_order
 from ..stream.contexts import Placed, TextInContext, readings
 from ..stream.known import KeptScores, score_distinct
@@ -181,18 +183,20 @@ def warn_of_alike(what: str, two: tuple[str, str], counts: str, title: str) -> N
     )
 
 
-def check_suite(scorer: PLLScorer, suite: Suite) -> None:
+def check_suite(scorer: PLLScorer, suite: Suite) -> KeptEncodings | None:
     """Warn of texts that differ, and are the same to the tokenizer.
 
+    RETURNS (Optional[KeptEncodings]): What it made of the texts, for scoring them. None: There is no text.
     RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`.
     """
     for one in suite.texts:
         if wrong := [part for part in one.parts or () if not 0 <= part[0] <= part[1] <= len(one.text)]:
             what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
             raise InputError(f"{what}, which ends at {len(one.text)}.")
-    places = dict.fromkeys(suite.places)
-    read = dict(zip(places, readings(scorer, places, suite.shared_pieces), strict=True))
+    places, blocks = dict.fromkeys(suite.places), list[tuple[list[str], Encoded]]()
+    read = dict(zip(places, readings(scorer, places, suite.shared_pieces, blocks), strict=True))
     suite.warn_of_alike(read, scorer.model.describe().title)
+    return KeptEncodings(scorer.model.load().tokenizer, blocks) if blocks else None
 
 
 def with_fake_scores(suite: AnySuite, scorers: Mapping[str, Mapping[str, str]]) -> SuiteScores[AnySuite]:
@@ -262,28 +266,31 @@ def score_texts(
     component: str | None = None,
     *,
     kept: KeptScores | None = None,
-    checked: bool = False,
+    checked: Collection[KeptEncodings | None] | None = None,
     per_piece: bool = False,
 ) -> SuiteScores[AnySuite]:
     """See `score_suite`.
 
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
-    checked (bool): `Suite.check` and `check_suite` have found nothing wrong.
+    checked (Optional[Collection[Optional[KeptEncodings]]]): What `check_suite` returned, or some of it, if this and
+        `Suite.check` have found nothing wrong. None: They are asked here.
     RAISES (InputError): Nothing is scored before that is known.
     """
     # One alone has no name: then its metrics are the scorers.
     pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
-    if not checked:
+    if checked is None:
         suite.check(per_piece)
-        for one_nlp in pipelines.values():
-            check_suite(get_scorer(one_nlp, component), suite)
+        checked = [check_suite(get_scorer(one_nlp, component), suite) for one_nlp in pipelines.values()]
     asked = asked_of(suite.texts, suite.places, suite.by_piece)
     kept = kept or KeptScores()
     kept.begin((name, place, [*parts]) for name in pipelines for place, parts in asked.items())
     scores = dict[str, TextScores]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
-        names = get_scorer(one_nlp, component).names
-        found = [sums for _, sums in score_distinct(one_nlp, asked, work, component, kept, number * len(asked))]
+        scorer = get_scorer(one_nlp, component)
+        names, tokenizer = scorer.names, scorer.model.load().tokenizer
+        encodings = next((one for one in checked if one and one.tokenizer is tokenizer), None)
+        of_places = score_distinct(one_nlp, asked, work, component, kept, number * len(asked), encodings)
+        found = [sums for _, sums in of_places]
         of_metrics = scores_of_texts(suite.texts, suite.places, asked, found, len(names.metrics))
         for (label, column), of_metric in zip(columns_of(name, names.metrics).items(), of_metrics, strict=True):
             scores[label] = replace(of_metric, per_piece=per_piece, column=column)

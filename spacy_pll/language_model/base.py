@@ -326,8 +326,9 @@ class TransformerLanguageModel:
         return TargetLogProbs(forward, shift)
 
     def submit(self, batches: Iterable[Batch]) -> DevicePredictions:
+        loaded = self.loaded or self.load()
         if self.owned is not None:
-            self.owned.copy_weights(self.load().forward.model)
+            self.owned.copy_weights(loaded.forward.model)
         # The next batch is made while the device works on those before.
         with torch.inference_mode():
             return DevicePredictions([self.log_probabilities(batch) for batch in batches])
@@ -340,7 +341,7 @@ class TransformerLanguageModel:
 
         RAISES (RuntimeError): Not even one target in one row fits.
         """
-        loaded = self.load()
+        loaded = self.loaded or self.load()
         kind = ONE_ROW if batch.n_rows == 1 else SEVERAL_ROWS
 
         def size(batch: Batch) -> int:  # what a half has less of

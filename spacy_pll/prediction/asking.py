@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import FloatArray, lazy
+from ..arrays import BoolArray, FloatArray
 from ..errors import PLLError
 from ..language_model.protocol import LanguageModel, Loaded, PendingPredictions
 from ..metrics import Metric, get_metric
 from ..scoring.passes import Batch, PassLimits, PlannedPasses
 from ..scoring.plan import plan_passes
 from ..scoring.scores import Distributions, Wanted, WeightedSums
-from ..scoring.windows import Context, Contexts
+from ..scoring.windows import Contexts
 
 # Forward passes that have been submitted, plan by plan: what the model says, and how that makes up scores.
 Passes = list[tuple[WeightedSums, PendingPredictions]]
@@ -20,7 +20,7 @@ Passes = list[tuple[WeightedSums, PendingPredictions]]
 
 @dataclass
 class WorkDone:
-    """The work of a predictor."""
+    """The work that a model was given."""
 
     passes: int = 0
     rows: int = 0  # of forward passes
@@ -37,6 +37,10 @@ class WorkDone:
         self.targets += batch.n_targets
         self.passes += 1
         return batch
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        vars(self).update(vars(WorkDone()))
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,24 @@ class PendingScores:
 
 
 @dataclass(frozen=True)
+class PendingLogProbs:
+    """The log-probabilities of some ids, where the forward passes have been submitted."""
+
+    passes: Passes
+    n_ids: int
+    scored: BoolArray  # bool, shape (pieces,): of all contexts
+
+    def result(self) -> FloatArray:
+        """Wait for them. float64, shape (ids, scored pieces), one context after the other: where the first metric first
+        masks for each piece.
+        """
+        found = np.zeros((self.n_ids, len(self.scored)))
+        for sums, answers in self.passes:
+            sums.fill(found, *answers.result().wanted)
+        return found[:, self.scored]
+
+
+@dataclass(frozen=True, eq=False)
 class Asking:
     """Asks a model about contexts.
 
@@ -80,26 +102,23 @@ class Asking:
     mask_spacing: int | None = None
     mask_margin: int | None = None
     counts: WorkDone = field(default_factory=WorkDone)
+    n_added_masks: int = field(init=False)  # how many masks a row may have behind the last piece
+    masks: bool = field(init=False)  # whether anything is masked
+    of_words: Sequence[str] = field(init=False)  # the names of the metrics to which it matters which pieces are a word
 
     def looked_up(self) -> list[Metric]:
         """The metrics."""
         return [get_metric(one) if isinstance(one, str) else one for one in self.metrics]
 
-    @lazy
-    def n_added_masks(self) -> int:
-        """How many masks a row may have behind the last piece, for which a window leaves room."""
-        return max(one.n_added_masks for one in self.looked_up())
-
-    @lazy
-    def masks(self) -> bool:
-        """Whether anything is masked."""
-        return any(one.masks for one in self.looked_up())
-
-    @lazy
-    def of_words(self) -> list[str]:
-        """The names of the metrics to which it matters which pieces are one word."""
-        named = zip(self.metrics, self.looked_up())
-        return [name if isinstance(name, str) else one.name for name, one in named if one.looks_at_words]
+    def __post_init__(self) -> None:
+        metrics = self.looked_up()  # each is tried now: if one fails, it is not the fault of a doc
+        names = [given if isinstance(given, str) else given.name for given in self.metrics]
+        vars(self).update(
+            metrics=tuple(self.metrics),
+            n_added_masks=max(one.n_added_masks for one in metrics),
+            masks=any(one.masks for one in metrics),
+            of_words=[name for name, one in zip(names, metrics) if one.looks_at_words],
+        )
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
@@ -132,15 +151,9 @@ class Asking:
         passes = self._run(contexts, loaded, n_alternatives)
         return PendingScores(passes, len(self.metrics), len(contexts.word), n_alternatives)
 
-    def log_probs(self, contexts: Sequence[Context], ids: Sequence[int]) -> FloatArray:
-        """The log-probabilities of some ids at the scored pieces, one context after the other, where the first metric
-        first masks for them. float64, shape (ids, scored pieces).
-        """
-        together = Contexts.of(contexts)
-        found = np.zeros((len(ids), len(together.word)))
-        for sums, answers in self._run(together, self.prepare(), ids):
-            sums.fill(found, *answers.result().wanted)
-        return found[:, together.scored]
+    def submit_ids(self, contexts: Contexts, loaded: Loaded, ids: Sequence[int]) -> PendingLogProbs:
+        """Start the forward passes that give the log-probabilities of some ids at the scored pieces."""
+        return PendingLogProbs(self._run(contexts, loaded, ids), len(ids), contexts.scored)
 
     def _run(self, contexts: Contexts, loaded: Loaded, wanted: Wanted) -> Passes:
         """Submit the forward passes for some contexts. Plans are large: each is gone before the next is made."""

@@ -1,5 +1,6 @@
 """Where a batch ends."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -35,6 +36,25 @@ def batches_of(texts: Iterable[T], ends_batch: Callable[[T], bool]) -> Iterator[
         raise
     if batch:
         yield batch
+
+
+def with_next_ahead(submitted: Iterable[T], on_gpu: bool) -> Iterator[T]:
+    """What was submitted to a model, in its order. On a GPU, each is given once the next is submitted, too: while the
+    GPU works on that, what is given is finished.
+
+    submitted (Iterable): Is submitted as it is taken.
+    RAISES (Exception): Whatever it raises, once all that was submitted is given.
+    """
+    pending = deque[T]()
+    try:
+        for one in submitted:
+            pending.append(one)
+            if len(pending) > on_gpu:
+                yield pending.popleft()
+    except Exception:
+        yield from pending
+        raise
+    yield from pending
 
 
 def ends_of_batches(

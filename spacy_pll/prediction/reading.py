@@ -1,7 +1,9 @@
 """What a model reads for docs, and which of their tokens are scored."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,6 +13,7 @@ from ..arrays import Groups
 from ..documentation import page
 from ..errors import PLLError
 from ..language_model.protocol import Loaded
+from ..scoring.kept_encodings import KeptEncodings
 from ..scoring.plan import estimate_ids
 from ..scoring.sample import draw_words
 from ..scoring.windows import get_contexts
@@ -18,12 +21,22 @@ from ..scoring.wordpieces import DocTexts, Words, get_wordpieces, merge_spans
 from ..span_getters import SpanGetter, named_spans
 from ..texts import Text
 from ..user_warnings import warn_user
-from .asking import Asking
+from .asking import Asking, PendingScores
+from .batches import ends_of_batches
 from .text_warnings import TextWarnings
 from .tokenized import TokenizedDocs
 
 
 @dataclass(frozen=True)
+class PendingBatch:
+    """Docs whose forward passes have been submitted."""
+
+    tokenized: TokenizedDocs
+    scores: PendingScores
+    loaded: Loaded
+
+
+@dataclass(frozen=True, eq=False)
 class DocReading:
     """How docs are read.
 
@@ -31,6 +44,7 @@ class DocReading:
     get_spans (SpanGetter): Which spans are read as one context.
     words, targets, units, sample_words, seed: See `ScoringSettings`.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on. None: all of them.
+    kept (Optional[KeptEncodings]): What the tokenizer has made of texts already.
     warnings (TextWarnings): What has been warned of.
     """
 
@@ -42,24 +56,31 @@ class DocReading:
     sample_words: float | None = None
     seed: int = 0
     lookahead: int | None = None
+    kept: KeptEncodings | None = None
     warnings: TextWarnings = field(default_factory=TextWarnings)
 
     def read(self, docs: list[Doc], loaded: Loaded) -> TokenizedDocs:
         """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""
         spans_of, model = self._spans_of(docs), self.asking.model
         texts = DocTexts.of(docs)
-        targets, units = None, list[list[tuple[int, int]]]()
+        targets, units, end_before = None, list[list[tuple[int, int]]](), np.zeros(len(texts.starts), dtype=np.int64)
         if self.targets is not None:
             targets = np.zeros(len(texts.starts), dtype=bool)
             for first, doc in zip(texts.tokens_of.starts.tolist(), docs):
                 for span in _named_spans(doc, "targets", self.targets):
                     targets[first + span.start : first + span.end] = True
+                    if 0 < span.start < span.end:
+                        before = doc[span.start - 1]
+                        end_before[first + span.start] = before.idx + len(before)
         if self.units is not None:
             units = [merge_spans(_named_spans(doc, "units", self.units)) for doc in docs]
         spans, of_doc = [span for spans in spans_of for span in spans], Groups.of(spans_of)
-        pieces = get_wordpieces(spans, loaded.tokenizer, self.words, units, texts, of_doc.owner)
+        encode = self.kept.of if self.kept else None
+        pieces = get_wordpieces(spans, loaded.tokenizer, self.words, units, texts, of_doc.owner, encode)
         max_length = loaded.max_length - self.asking.n_added_masks
-        contexts, scored = get_contexts(spans_of, pieces, texts.tokens_of, targets, max_length, self.lookahead, units)
+        contexts, scored = get_contexts(
+            spans_of, pieces, texts.tokens_of, targets, max_length, self.lookahead, units, end_before
+        )
         pieces_of = Groups(np.diff(pieces.encoded.pieces_of.edges[of_doc.edges]))
         tokenized = TokenizedDocs(texts, pieces_of, pieces, scored, contexts)
         self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
@@ -74,6 +95,19 @@ class DocReading:
             drawn = draw_words(texts, pieces, contexts, self.sample_words, self.seed)
             tokenized = replace(tokenized, scored=scored & drawn.is_drawn, drawn=drawn)
         return tokenized
+
+    def submit(self, docs: list[Doc], n_alternatives: int | None = None) -> PendingBatch:
+        """Read docs, and start the forward passes for them. The model is loaded, unless that is done.
+
+        n_alternatives (Optional[int]): See `Asking.submit`.
+        """
+        loaded = self.asking.prepare()
+        tokenized = self.read(docs, loaded)
+        return PendingBatch(tokenized, self.asking.submit(tokenized.asked, loaded, n_alternatives), loaded)
+
+    def ends_of_batches(self, loaded: Loaded, max_docs: int, n_before: int = 0) -> Callable[[Text], bool]:
+        """Says of one text after the other whether a batch ends with it: see `batches.ends_of_batches`."""
+        return ends_of_batches(partial(self.estimate, loaded=loaded), loaded, max_docs, n_before)
 
     def estimate(self, text: Text, loaded: Loaded) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece, and each

@@ -11,15 +11,16 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from ..arrays import FloatArray
-from ..attributes.record import PieceRecord
 from ..component import get_scorer
 from ..errors import InputError, PLLError
-from ..prediction.batches import batches_of
-from ..prediction.predictor import Predictor
-from ..scoring.windows import Context
+from ..prediction.asking import Asking, PendingLogProbs
+from ..prediction.batches import batches_of, with_next_ahead
+from ..prediction.reading import DocReading, PendingBatch
+from ..scoring.windows import Context, Contexts
 from ..scoring.wordpieces import Wordpieces, get_wordpieces
-from ..settings import BATCH_SIZE, ScoringSettings
-from ..stream.known import KeptScores, find_each
+from ..settings import BATCH_SIZE
+from ..span_getters import get_doc_spans
+from ..stream.known import KeptScores, in_batches
 
 
 class Substitution(NamedTuple):
@@ -51,13 +52,12 @@ class Residues:
 
     def __init__(self, nlp: Language, sequence: str, component: str | None = None):
         scorer = get_scorer(nlp, component)
-        given = scorer.settings
-        settings = ScoringSettings(
-            ("whole_word",), "piece", max_batch_tokens=given.max_batch_tokens, mask_margin=given.mask_margin
-        )
-        self.predictor = Predictor(scorer.model, lambda docs: [[doc[:]] for doc in docs], settings)
+        scorer.model.check_metrics(["whole_word"])
+        limit, margin = scorer.settings.max_batch_tokens, scorer.settings.mask_margin
+        self.asking = Asking(scorer.model, ["whole_word"], limit, mask_margin=margin)
+        self.reading = DocReading(self.asking, get_doc_spans, "piece")
         self.vocab, self.sequence = nlp.vocab, sequence
-        self.loaded, model = self.predictor.prepare(), scorer.model.describe()
+        self.loaded, model = self.asking.prepare(), scorer.model.describe()
         self.ids: dict[str, int] = {}  # of the residues that were checked
         self.spaces = False
         for number, residue in enumerate(sequence, 1):  # first, because some tokenizers join unknown neighbours
@@ -150,14 +150,18 @@ def marginals(
     kept.about = {**kept.about, "residues": "".join(residues.ids)}
     asked = [(number, *term) for number, several in enumerate(variants) for term in terms(several, others)]
     distinct = sorted({one for _, one, *_ in asked}, key=lambda one: (*residues.read_with(one), one.site))
-    log_probs = np.array(
-        find_each(distinct, lambda done: answer(residues, others is not None, distinct[done:]), "sites", kept, show)
+    kept.begin(distinct, "sites")
+    found = kept.each(
+        lambda done: in_batches(answer(residues, others is not None, distinct[done:])),
+        len(distinct),
+        show_progress=show,
     )
+    log_probs = np.array([*found])
     row, column = ({one: number for number, one in enumerate(some)} for some in (distinct, residues.ids))
     scores = np.zeros(len(variants))
     for number, question, residue, sign in asked:
         scores[number] += sign * log_probs[row[question], column[residue]]
-    residues.predictor.asking.check_finite(scores)
+    residues.asking.check_finite(scores)
     return scores
 
 
@@ -168,32 +172,47 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
     masks (bool): Whether they mask anything.
     questions (Sequence[Question]): Those that are read together stand together, with increasing sites.
     """
-    predictor, loaded = residues.predictor, residues.loaded
+    asking, loaded, ids = residues.asking, residues.loaded, list(residues.ids.values())
     if not masks:
-        settings = replace(predictor.settings, metrics=("unmasked",), mask_margin=None)
-        predictor = Predictor(predictor.model, predictor.get_spans, settings)
-        predictor.counts = residues.predictor.counts
+        asking = replace(asking, metrics=("unmasked",), mask_margin=None)
     most = max(1, loaded.ids_at_once // residues.size)  # rows
     batches: Iterable[Iterable[Question]] = minibatch(questions, most)
-    if not masks or predictor.settings.mask_margin is not None:  # all sites that are read together share a row
+    if not masks or asking.mask_margin is not None:  # all sites that are read together share a row
         together = ([*some] for _, some in groupby(questions, residues.read_with))
         batches = map(chain.from_iterable, minibatch(together, most))
-    for batch in batches:
-        contexts = [
+
+    def submit(batch: Iterable[Question]) -> PendingLogProbs:
+        contexts = (
             residues.context([one.site for one in some], *read) for read, some in groupby(batch, residues.read_with)
-        ]
-        yield predictor.log_probs(contexts, list(residues.ids.values())).T.tolist()
+        )
+        return asking.submit_ids(Contexts.of([*contexts]), loaded, ids)
+
+    for pending in with_next_ahead(map(submit, batches), loaded.on_gpu):
+        yield pending.result().T.tolist()
 
 
 def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores, show: bool) -> FloatArray:
     """The pseudo-log-likelihood of each variant, given as its sequence, minus that of the sequence."""
-    predictor, sequences = residues.predictor, [residues.sequence, *variants]
+    sequences = [residues.sequence, *variants]
 
     def find(done: int) -> Iterator[list[float]]:
-        for first in range(done // BATCH_SIZE * BATCH_SIZE, len(sequences), BATCH_SIZE):
-            some = sequences[max(first, done) : first + BATCH_SIZE]
-            for batch in batches_of(map(residues.doc, some), predictor.ends_of_batches(BATCH_SIZE)):
-                yield [float(np.sum(PieceRecord.of(one).first)) for one in predictor.predict(batch)]
+        reading, loaded = residues.reading, residues.loaded
+        docs = map(residues.doc, sequences[done:])
+        batches = batches_of(docs, reading.ends_of_batches(loaded, BATCH_SIZE, done))
+        for pending in with_next_ahead(map(reading.submit, batches), loaded.on_gpu):
+            yield [float(np.sum(scores)) for scores in scores_of_residues(residues.asking, pending)]
 
-    scores = np.array(find_each(sequences, find, "sequences", kept, show))
+    kept.begin(sequences, "sequences")
+    found = kept.each(lambda done: in_batches(find(done)), len(sequences), show_progress=show)
+    scores = np.array([*found])
     return scores[1:] - scores[0]
+
+
+def scores_of_residues(asking: Asking, pending: PendingBatch) -> Iterator[FloatArray]:
+    """Of each doc the scores of its residues, in their order. RAISES (PLLError): One is not finite."""
+    batch, (scores, _) = pending.tokenized, pending.scores.result()
+    of_pieces = np.zeros(len(batch.wordpieces))
+    of_pieces[batch.contexts.piece[batch.contexts.scored]] = scores[0, batch.contexts.scored]
+    for text, own in zip(batch.read.texts, batch.pieces_of):
+        asking.check_finite(of_pieces[own], f", for the sequence {text[:100]!r}")
+        yield of_pieces[own]

@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 
 from ..arrays import BoolArray, Groups, IntArray, begins, spread
 from ..user_warnings import warn_user
-from .wordpieces import Wordpieces, Words, connected_runs, get_wordpieces, segment_of
+from .wordpieces import Wordpieces, Words, are_of_targets, connected_runs, get_wordpieces, segment_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -123,6 +123,7 @@ def get_contexts(
     max_length: int,
     lookahead: int | None = None,
     units_of: Sequence[Sequence[tuple[int, int]]] = (),
+    end_before: IntArray | None = None,
 ) -> tuple[Contexts, BoolArray]:
     """Cut the spans of some docs into contexts so that every token is scored once.
 
@@ -136,16 +137,18 @@ def get_contexts(
     spans_of (Sequence[Sequence[Span]]): The spans of each doc.
     pieces (Wordpieces): Those of all spans, in their order.
     tokens_of (Groups): The tokens of each doc.
-    targets (Optional[bool array, shape (tokens,)]): The tokens to score; None: all. Pieces of white space before a run
-        of targets are context, though they belong to the first of these tokens.
+    targets (Optional[bool array, shape (tokens,)]): The tokens to score; None: all.
     lookahead (Optional[int]): How many of the pieces that follow a piece its score depends on; None: all of them.
     units_of (Sequence[Sequence[tuple[int, int]]]): For each doc, the units that the pieces were joined to.
+    end_before (Optional[int array, shape (tokens,)]): See `are_of_targets`. None: Each run of targets begins a doc.
     RETURNS: The contexts, and the tokens that are scored, bool, shape (tokens,).
     """
     scored = np.ones(tokens_of.edges[-1], dtype=bool) if targets is None else targets.copy()
     to_score = np.ones(len(pieces), dtype=bool)
     if targets is not None:
-        to_score = targets[pieces.token] & ~_is_before(pieces, spans_of, tokens_of, targets)
+        is_blank = pieces.start == pieces.end
+        end_before = np.zeros(len(targets), dtype=np.int64) if end_before is None else end_before
+        to_score = are_of_targets(pieces.token, pieces.untrimmed, is_blank, targets, tokens_of, end_before)
     word, window = pieces.word.copy(), np.zeros(len(pieces), dtype=np.int64)  # of its span, in which a piece is scored
     of_doc, of_span = Groups.of(spans_of), pieces.encoded.pieces_of
     # Where there is nothing to choose. This is how most texts are read, so it is fast.
@@ -201,25 +204,6 @@ def _used_windows(
         piece=piece,
         window=number,
     )
-
-
-def _is_before(
-    pieces: Wordpieces, spans_of: Sequence[Sequence[Span]], tokens_of: Groups, targets: BoolArray
-) -> BoolArray:
-    """Which pieces of white space belong to a target but stand before the run of targets that it begins: they are of
-    the text before it. A space that is part of no token may stand there.
-    """
-    begins_run = targets & ~np.append(False, targets[:-1])
-    begins_run[tokens_of.starts[tokens_of.lengths > 0]] = True
-    end_before = np.zeros(len(targets), dtype=np.int64)  # where the token before a run ends; 0 where a doc begins
-    for place in np.flatnonzero(begins_run & (tokens_of.within > 0)).tolist():
-        d = tokens_of.owner[place]
-        for span in spans_of[d][:1]:
-            token = span.doc[int(place - tokens_of.starts[d]) - 1]
-            end_before[place] = token.idx + len(token)
-    first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
-    is_before: BoolArray = (pieces.untrimmed < end_before[first_of_run[pieces.token]]) & (pieces.start == pieces.end)
-    return is_before
 
 
 def _best_span(spans: Sequence[Span], cuts: "Sequence[_Cut]", units: Sequence[tuple[int, int]]) -> IntArray:

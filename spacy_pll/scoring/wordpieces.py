@@ -5,7 +5,7 @@ The positions of special tokens come from the encoding, never from ids: a text t
 "[MASK]" is scored as text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -132,6 +132,7 @@ def get_wordpieces(
     units: Sequence[Sequence[tuple[int, int]]] = (),
     read: DocTexts | None = None,
     owner: IntArray | None = None,
+    encode: "Callable[[list[str], Tokenizer, bool], Encoded] | None" = None,
 ) -> Wordpieces:
     """Tokenize each span's text as one sequence and align the pieces with the tokens.
 
@@ -145,12 +146,13 @@ def get_wordpieces(
         reach into are one word.
     read (Optional[DocTexts]): The docs of the spans. None: there is one doc.
     owner (Optional[int array, shape (spans,)]): The index of each span's doc; None: there is one doc.
+    encode (Optional[Callable]): Gives what the tokenizer makes of texts, if it is known. None: `Encoded.of`.
     RAISES (ValueError): The tokenizer puts special tokens between the pieces.
     """
     read = read or DocTexts.of([span.doc for span in spans[:1]])
     owner = np.zeros(len(spans), dtype=np.int64) if owner is None else owner
     texts = [read.texts[d][span.start_char : span.end_char] for d, span in zip(owner.tolist(), spans)]
-    encoded = Encoded.of(texts, tokenizer, pretokens=words == "tokenizer")
+    encoded = (encode or Encoded.of)(texts, tokenizer, words == "tokenizer")
     # From here on the texts of all spans are one text. Their characters and tokens have other numbers there.
     text, span, chars, tokens = "".join(texts), encoded.pieces_of.owner, Groups.of(texts), Groups.of(spans)
     begin = chars.starts[span]
@@ -224,6 +226,36 @@ def trim(
     start = np.minimum(visible_from, end)
     end = np.maximum(np.maximum(places[before[end] - 1] + 1, text_start), start)
     return untrimmed, start, end, anchor
+
+
+def are_of_targets(
+    token: IntArray,
+    untrimmed: IntArray,
+    is_blank: BoolArray,
+    targets: BoolArray,
+    tokens_of: Groups,
+    end_before: IntArray,
+) -> BoolArray:
+    """Which pieces are of the tokens to score. bool, shape (pieces,).
+
+    A piece is of its token. But one of white space, which belongs to the token behind it, is of the text before a run
+    of targets if it begins in the token before, as its white space. A space behind a word is part of no token: a piece
+    of it is of the run.
+
+    token, untrimmed (int arrays, shape (pieces,)): The token of each piece, and where the piece begins with its white
+        space, in characters.
+    is_blank (bool array, shape (pieces,)): Whether it has no visible character.
+    targets (bool array, shape (tokens,)): The tokens to score.
+    tokens_of (Groups): The tokens of each text. No run goes on in the next one.
+    end_before (int array, shape (tokens,)): Where the token before a run ends, for the first token of each run; where
+        the text begins, or less, if there is none.
+    """
+    begins_run = targets & ~np.append(False, targets[:-1])
+    begins_run[tokens_of.starts[tokens_of.lengths > 0]] = True
+    first_of_run = np.maximum.accumulate(np.where(begins_run, np.arange(len(targets)), 0))
+    is_before = is_blank & (untrimmed < end_before[first_of_run[token]])
+    own: BoolArray = targets[token] & ~is_before
+    return own
 
 
 def segment_of(position: IntArray, starts: IntArray) -> IntArray:

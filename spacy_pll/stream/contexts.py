@@ -18,9 +18,10 @@ from ..arrays import BoolArray, Groups
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
 from ..language_model.protocol import Loaded
-from ..pipelines import make_pipeline
+from ..pipelines import change_component, make_pipeline
 from ..prediction.batches import batches_of
-from ..scoring.wordpieces import Encoded, trim
+from ..scoring.kept_encodings import MAX_KEPT_IDS, KeptEncodings
+from ..scoring.wordpieces import Encoded, are_of_targets, segment_of, trim
 from ..span_getters import TEXT_SPAN, get_sent_spans
 from ..texts import lone_surrogate, plain_text
 from ..user_warnings import warn_user
@@ -113,9 +114,17 @@ def check_places(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: boo
         pass
 
 
-def readings(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: bool = False) -> Iterator[bytes]:
+def readings(
+    scorer: PLLScorer,
+    places: Iterable[Placed],
+    shared_pieces: bool = False,
+    blocks: list[tuple[list[str], Encoded]] | None = None,
+) -> Iterator[bytes]:
     """A digest of what is read of each text in its place, and of which pieces are scored: texts with the same digest
     are the same to the tokenizer. Each text is checked: see `check_places`.
+
+    blocks (Optional[List[Tuple[List[str], Encoded]]]): Gets what is read, with what the tokenizer makes of it, for
+        `KeptEncodings`: of the first texts, up to `MAX_KEPT_IDS`.
     """
 
     def readable() -> Iterator[Placed]:
@@ -128,6 +137,8 @@ def readings(scorer: PLLScorer, places: Iterable[Placed], shared_pieces: bool = 
 
     for block in in_blocks(readable()):
         encoded, scored, found = read_places(scorer.model.load(), block)
+        if blocks is not None and sum(len(one.sequence) for _, one in blocks) < MAX_KEPT_IDS:
+            blocks.append((list(map(whole_text, block)), encoded))
         rows = zip(block, found, encoded.ids_of, encoded.pieces_of, strict=True)
         for (text, before, after), (has_own, shared), ids, own in rows:
             what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
@@ -151,6 +162,13 @@ def check_reads_context(scorer: PLLScorer) -> None:
         )
 
 
+def whole_text(place: Placed) -> str:
+    """What the model reads: a text with what stands before and after it."""
+    text, before, after = place
+    # Joined, since an Enum of strings is formatted as its name.
+    return "".join((before, text.text if isinstance(text, Doc) else text, after))
+
+
 def in_blocks(items: Iterable[T]) -> Iterator[list[T]]:
     """Items, so many at a time that it pays to tokenize them together."""
     numbers = count(1)
@@ -162,21 +180,26 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
     (pieces,); and whether each text has a piece of its own, with what is wrong if it shares one with what stands beside
     it, or None.
     """
-    # Joined, since an Enum of strings is formatted as its name.
-    wholes = ["".join((before, text.text if isinstance(text, Doc) else text, after)) for text, before, after in places]
+    wholes = list(map(whole_text, places))
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
     encoded = Encoded.of(wholes, loaded.tokenizer)
     # From here on all are one text.
     text, of, chars = "".join(wholes), encoded.pieces_of.owner, Groups.of(wholes)
     begin, until = chars.starts[of], chars.ends[of]
-    first = begin + np.array([len(before) for _, before, _ in places])[of]
-    last = until - np.array([len(after) for *_, after in places])[of]
+    begins_at = chars.starts + np.array([len(before) for _, before, _ in places], dtype=np.int64)
+    ends_at = chars.ends - np.array([len(after) for *_, after in places], dtype=np.int64)
+    first, last = begins_at[of], ends_at[of]
     untrimmed, start, end, anchor = trim(text, encoded.offsets + begin[:, None], begin, until)
     alone = (begin == first) & (last == until)  # then each piece is its own, visible or not
     visible = alone | (first <= start) & (start < np.minimum(end, last))
-    # A space behind a word before the text is no token, so a piece of it is scored with the text.
-    spaced = np.array([before[-1:] == " " and before[-2:-1].strip() != "" for _, before, _ in places])[of]
-    scored = alone | (first <= anchor) & (anchor < last) & ((start < end) | (first - spaced <= untrimmed))
+    # What stands before and after a text, and the text, are as tokens. A space behind a word is part of no token.
+    tokens_of = Groups(np.full(len(places), 3))
+    targets, end_before = np.arange(3 * len(places)) % 3 == 1, np.zeros(3 * len(places), dtype=np.int64)
+    spaced = [before[-1:] == " " and before[-2:-1].strip() != "" for _, before, _ in places]
+    starts = np.stack([chars.starts, begins_at, ends_at], axis=1)
+    end_before[targets] = begins_at - spaced
+    token = np.maximum(segment_of(anchor, starts.ravel()), 3 * of + (starts[:, 0] == starts[:, 1])[of])
+    scored = are_of_targets(token, untrimmed, start == end, targets, tokens_of, end_before)
     over = ~alone & ((start < first) & (first < end) | (start < last) & (last < end))
     shared: list[str | None] = [None] * len(places)
     for at in np.flatnonzero(over)[::-1].tolist():  # the first of each text is kept
@@ -189,7 +212,11 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
 
 
 def placed(
-    nlp: Language, places: Iterable[Placed], component: str | None = None, **settings: Any
+    nlp: Language,
+    places: Iterable[Placed],
+    component: str | None = None,
+    encodings: KeptEncodings | None = None,
+    **settings: Any,
 ) -> tuple[Language, Iterator[Doc]]:
     """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken. In each, the
     text is `doc.spans["pll_text"]`, and only the tokens in it get scores.
@@ -197,10 +224,13 @@ def placed(
     nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
     places (Iterable[Tuple[Union[str, Doc], str, str]]): Texts, with what stands before and after each. Similar ones
         should be neighbours: masked contexts that are equal within a batch run once.
+    encodings (Optional[KeptEncodings]): What the tokenizer made of them when they were checked.
     settings (Any): Other settings of the component.
     """
     get_scorer(nlp, component).settings.check_whole("here, whole texts are compared")
     if (targets := get_scorer(nlp, component).settings.targets) is not None:
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
     nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN, **settings)
+    if encodings:
+        change_component(nlp, kept=encodings)
     return nlp, (place(nlp, *one) for one in places)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from spacy.language import Language
@@ -24,13 +24,15 @@ from ..attributes.values import sums_in
 from ..component import get_scorer
 from ..errors import PLLError, RunComplete, explained
 from ..files import OUTPUTS
-from ..progress import progress_bar
+from ..progress import with_progress
+from ..scoring.kept_encodings import KeptEncodings
 from ..span_getters import TEXT_SPAN, named_spans
 from ..texts import Text
 from .contexts import Part, Placed, placed
 from .parts import ResumableOutput, frozen_objects
 from .workers import AS_USUAL, Work, score_batches
 
+T = TypeVar("T")
 SECONDS_PER_PART = 5
 
 
@@ -89,7 +91,7 @@ class KeptScores:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
             with explained(f"The parts in {self._parts.folder} are damaged", "Start again with `force=True`."):
                 self.found = list(map(json.loads, self._parts.read().splitlines()))
-            self._unit = unit
+        self._unit = unit
 
     def _digest(self, n: int) -> str:
         return self._digests[8 * n - 8 : 8 * n].hex() if n else ""
@@ -122,6 +124,28 @@ class KeptScores:
         elif self._parts:
             self._parts.discard()
 
+    def each(
+        self,
+        find: Callable[[int], Generator[tuple[T, bool], None, None]],
+        n: int | None = None,
+        first: int = 0,
+        show_progress: bool = False,
+    ) -> Generator[T, None, None]:
+        """What is found for each of some things: values that JSON has. Those of earlier runs come first, and have lists
+        for tuples.
+
+        find (Callable): Finds the values of all things but the first so many, each with whether a batch ends with it.
+            Where that is does not depend on how many are known.
+        n (Optional[int]): How many things there are.
+        first (int): How many of the values that are known belong to other things, and come before these.
+        """
+        known = self.found[first:][:n]
+        yield from known
+        with closing(find(len(known))) as found:
+            for value, ends_batch in with_progress(found, n, len(known), show_progress, f" {self._unit}"):
+                self.add([value], ends_batch)
+                yield value
+
     def discard(self) -> None:
         """Keep nothing: a run that goes on would find no more than this one."""
         if self._parts:
@@ -149,27 +173,9 @@ def digest_of(items: Iterable[object]) -> str:
     return last[0] if last else ""
 
 
-def find_each(
-    items: Sequence[object],
-    find: Callable[[int], Iterable[list[Any]]],
-    unit: str,
-    kept: KeptScores,
-    show_progress: bool = False,
-) -> list[Any]:
-    """What is found for each of some things: values that JSON has. Those of earlier runs have lists for tuples.
-
-    find (Callable): Finds it for all but the first so many, in batches that do not depend on where it begins.
-    unit (str): What they are called.
-    kept (KeptScores): Has what is found already, and gets what is found.
-    """
-    kept.begin(items, unit)
-    found = list(kept.found)
-    with progress_bar(len(items), len(found), show_progress, f" {unit}") as bar:
-        for batch in find(len(found)):
-            found += batch
-            bar.update(len(batch))
-            kept.add(batch)
-    return found
+def in_batches(batches: Iterable[Sequence[T]]) -> Generator[tuple[T, bool], None, None]:
+    """The things in some batches, each with whether its batch ends with it."""
+    return ((thing, number == len(batch)) for batch in batches for number, thing in enumerate(batch, 1))
 
 
 def score_distinct(
@@ -179,10 +185,11 @@ def score_distinct(
     component: str | None = None,
     kept: KeptScores | None = None,
     n_kept: int = 0,
+    encodings: KeptEncodings | None = None,
 ) -> Generator[tuple[Placed, list[TextSums]], None, None]:
     """Score distinct texts in their places: the model reads what stands before and after each, and the text is scored.
 
-    nlp, component: See `placed`.
+    nlp, component, encodings: See `placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
         a part begins and ends in the text, in characters. None: the whole text. Empty: those of each wordpiece.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
@@ -193,41 +200,33 @@ def score_distinct(
     distinct, kept = list(parts), kept or KeptScores()
     needs_ids = not all(parts.values())
     n_earlier = len(kept.found[n_kept:][: len(parts)])
-    nlp, docs = placed(nlp, distinct[n_earlier:], component, **{"keep_pieces": True} if needs_ids else {})
+    keeps = {"keep_pieces": True} if needs_ids else {}
+    nlp, docs = placed(nlp, distinct[n_earlier:], component, encodings, **keeps)
     names = get_scorer(nlp).names
 
-    def read(number: int, doc: Doc) -> list[TextSums]:
-        return sums_of(doc, names, parts[distinct[number]], len(distinct[number][1]))
+    waiting = iter(distinct[n_earlier:])
 
-    with closing(read_each(nlp, docs, read, work, kept, n_kept, len(distinct))) as found:
+    def read(doc: Doc) -> list[TextSums]:
+        of_text = next(waiting)
+        return sums_of(doc, names, parts[of_text], len(of_text[1]))
+
+    n = len(distinct)
+    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n, n_kept)) as found:
         for one, sums in zip(distinct, found):
-            yield one, [TextSums(tuple(scores), *others) for scores, *others in sums]
+            yield one, [TextSums(tuple(scores), pieces, id) for scores, pieces, id in sums]
 
 
-def read_each(
-    nlp: Language,
-    rest: Iterable[Text],
-    read: Callable[[int, Doc], Any],
-    work: Work,
-    kept: KeptScores,
-    first: int = 0,
-    n: int | None = None,
-) -> Generator[Any, None, None]:
-    """What is read from the doc of each text: what earlier runs have found, and then what is found.
+def read_docs(
+    nlp: Language, rest: Iterable[Text], read: Callable[[Doc], T], work: Work, n: int | None = None, n_known: int = 0
+) -> Generator[tuple[T, bool], None, None]:
+    """What is read from the scored doc of each text, and whether a batch ends with it, for `KeptScores.each`.
 
-    rest (Iterable[Union[str, Doc]]): The texts that are not known.
-    read (Callable): From the number of a text, from 0, and its scored doc to values that JSON has.
-    kept (KeptScores): Gets the values of each batch. Of what it has, the first `first` are of other texts.
-    n (Optional[int]): How many texts there are.
+    rest (Iterable[Union[str, Doc]]): The texts, without the first `n_known` of all `n`.
+    read (Callable): From a scored doc to values that JSON has.
     """
-    earlier = kept.found[first:][:n]
-    yield from earlier
-    done = len(earlier)
-    with closing(score_batches(nlp, rest, work, n if n is None else n - done, done)) as scored:
-        for number, (doc, ends_batch) in enumerate(scored, done):
-            value = read(number, doc)
-            kept.add([value], ends_batch)
-            yield value
+    with closing(score_batches(nlp, rest, work, n if n is None else n - n_known, n_known)) as scored:
+        for doc, ends_batch in scored:
+            yield read(doc), ends_batch
 
 
 def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any) -> dict[Placed, TextSums]:

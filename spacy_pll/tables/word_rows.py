@@ -20,7 +20,7 @@ from ..errors import InputError, PLLError, no_column
 from ..metrics import get_metric
 from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
-from ..stream.known import KeptScores, read_each
+from ..stream.known import KeptScores, read_docs
 from ..stream.workers import Work
 from ..user_warnings import warn_user
 from .odd_rows import warn_of_escapes, warn_of_pieces, warn_of_spaces
@@ -124,11 +124,12 @@ def score_words(
     def in_base(nats: float | None) -> float | None:
         return nats if nats is None or base is None else nats / math.log(base)
 
-    def read(_: int, doc: Doc) -> list[dict[str, Any]]:
+    def read(doc: Doc) -> list[dict[str, Any]]:
         rows, named = table_of.of(doc), columns.items()
         return [{name: row[own] if name == own else in_base(row[own]) for name, own in named} for row in rows]
 
-    with closing(read_each(nlp, docs, read, work, kept, n=len(texts))) as of_texts:
+    n = len(texts)
+    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n)) as of_texts:
         for members, of_words in zip(texts, of_texts, strict=True):
             for (i, _), row in zip(members, of_words, strict=True):
                 found[i] = row

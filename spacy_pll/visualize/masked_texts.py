@@ -55,7 +55,7 @@ def masked_texts(
     predictor, settings, loaded = scorer.predictor, scorer.settings, scorer.predictor.prepare()
     if (metric := metric or settings.metrics[0]) not in settings.metrics:
         raise PLLError(f"There are no scores under {metric!r}.", "Set `metrics` to a list with it.")
-    number, is_causal = settings.metrics.index(metric), predictor.metrics[0].model_kind == "causal"
+    number, is_causal = settings.metrics.index(metric), predictor.asking.looked_up()[0].model_kind == "causal"
     if settings.mask_margin is not None or loaded.prompts or is_causal and scorer.model.check_metrics([metric]):
         several = "`mask_margin`, `cfg` or `leading_space='previous'`"
         raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")

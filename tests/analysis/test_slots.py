@@ -10,10 +10,12 @@ import torch
 
 import spacy_pll
 from spacy_pll import score_continuations, slots
+from spacy_pll.analysis.filling import Slots
 from spacy_pll.analysis.gaps import Slot
-from spacy_pll.analysis.slots import Slots
+from spacy_pll.analysis.slots import fill_slots
 from spacy_pll.evaluation.slots import slot_measurements
-from spacy_pll.prediction.predictor import Predictor
+from spacy_pll.prediction.asking import PendingLogProbs
+from spacy_pll.prediction.reading import DocReading
 
 from .. import reference
 
@@ -110,8 +112,8 @@ def test_a_gap_reads_a_row_for_each_number_of_pieces_and_beginning(make_nlp, mon
     """However many candidates share them; and a doc for each text."""
     nlp, rows, docs = make_nlp(), [], []
     monkeypatch.setattr("spacy_pll.prediction.asking.WorkDone.add", lambda self, one: rows.append(one.n_rows) or one)
-    tokenize = Predictor.tokenize
-    monkeypatch.setattr(Predictor, "tokenize", lambda self, some: docs.extend(some) or tokenize(self, some))
+    read = DocReading.read
+    monkeypatch.setattr(DocReading, "read", lambda self, some, *more: docs.extend(some) or read(self, some, *more))
     tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)[1]
     one_piece = [word for word in sorted(tokenizer.get_vocab()) if word.isalpha() and word.isascii()]
     texts = [f"The {word} lost the ___ here." for word in one_piece[:20]]
@@ -132,7 +134,7 @@ def test_a_gap_reads_a_row_for_each_number_of_pieces_and_beginning(make_nlp, mon
 def test_batches_change_nothing(make_nlp, monkeypatch, name, value):
     nlp, texts = make_nlp(), [text for text in TEXTS if "犬" not in text]
     expected = slots(nlp, texts, CANDIDATES[:5])
-    monkeypatch.setattr(f"spacy_pll.analysis.slots.{name}", value)
+    monkeypatch.setattr(f"spacy_pll.analysis.filling.{name}", value)
     for some, others in zip(slots(nlp, texts, CANDIDATES[:5]), expected, strict=True):
         assert [one.text for one in some] == [one.text for one in others]
         assert [one.score for one in some] == pytest.approx([one.score for one in others], abs=1e-5)
@@ -217,7 +219,7 @@ def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
     asked = Slots(nlp)
     for gold in words:
         made = [Slot.of(text, "___", tuple(words), gold, "Text 1")]
-        every, *kept = (asked.find(made, keep) for keep in (None, 1, 2, 3))
+        every, *kept = (fill_slots(asked, made, keep) for keep in (None, 1, 2, 3))
         for found in kept:
             assert slot_measurements(made, found, [2]) == slot_measurements(made, every, [2])
             assert found[0] == [one for one in every[0] if one in found[0]]
@@ -303,7 +305,8 @@ def test_other_gaps_and_settings(make_nlp):
 
 def test_what_is_not_finite_is_an_error(make_nlp, monkeypatch):
     nlp = make_nlp()
-    monkeypatch.setattr(Predictor, "log_probs", lambda self, some, ids: np.full((len(ids), len(some)), np.nan))
+    result = PendingLogProbs.result
+    monkeypatch.setattr(PendingLogProbs, "result", lambda self: result(self) * np.nan)
     with pytest.raises(ValueError, match="some log-probabilities are not finite. Give `precision='float32'`"):
         slots(nlp, ["___"], ["cat"])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.analysis import slots
+from spacy_pll.analysis import filling
 from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction.predictor import Predictor
@@ -251,7 +251,7 @@ def test_a_run_that_is_stopped_goes_on(command, options, n, call, monkeypatch):
     if "--windows" in options:
         outputs = {"--output": "o.csv"}
     more = [*options, *(["--batch-size", "1"] if command != "slots" else [])]
-    monkeypatch.setattr(slots, "MAX_TEXTS", (1, 1))
+    monkeypatch.setattr(filling, "MAX_TEXTS", (1, 1))
     call(command, outputs, *more)
     expected, seen = [Path(name).read_bytes() for name in outputs.values()], []
     monkeypatch.setattr(known, "SECONDS_PER_PART", 0)

@@ -1,7 +1,7 @@
 """Settings, models and docs with which nothing can be scored: an error that says so, and the other docs are scored."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from spacy.tokens import Doc, Span, Token
 
 from spacy_pll.attributes.stored import store
 from spacy_pll.metrics import original
+from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.settings import ScoringSettings
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, change
 
 
 def test_sentence_spans_without_sentence_boundaries(make_nlp):
@@ -46,17 +47,18 @@ def test_docs_without_spans_under_a_key(make_nlp, setting):
         nlp("A souvenir.")
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_metrics_that_are_replaced_later(make_nlp, in_place):
-    """Their scores had the names of those before."""
-    nlp = make_nlp()
-    predictor = nlp.get_pipe("pll").predictor
-    if in_place:
-        predictor.settings.metrics[0] = "original"
-    else:
-        predictor.settings = replace(predictor.settings, metrics=["original"])
-    with pytest.raises(ValueError, match=r"made with \['word_l2r'\], and has \['original'\] now. Make another"):
-        nlp("A cat.")
+@pytest.mark.parametrize("name", ["model", "get_spans", "settings"])
+def test_a_component_stays_as_it_was_made(make_nlp, name):
+    """Or docs that are being scored would get scores of another model, or by other settings, under the same names."""
+    scorer = make_nlp().get_pipe("pll")
+    with pytest.raises(FrozenInstanceError):
+        setattr(scorer.predictor, name, getattr(scorer.predictor, name))
+    for part in ("predictor", "settings", "model"):
+        with pytest.raises(AttributeError):
+            setattr(scorer, part, getattr(scorer, part))
+    with pytest.raises(TypeError):
+        scorer.settings.metrics[0] = "original"
+    assert scorer.predictor.asking.model is scorer.predictor.reading.asking.model is scorer.model
 
 
 def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
@@ -102,7 +104,7 @@ def test_a_metric_of_one_component_under_the_name_of_another(make_nlp, add_metri
 @pytest.mark.parametrize("get_spans", [lambda docs: [[doc[:]] for doc in docs[1:]], lambda docs: [[docs[0][:]]] * 2])
 def test_a_span_getter_that_loses_or_mixes_docs(make_nlp, get_spans):
     nlp = make_nlp()
-    nlp.get_pipe("pll").predictor.get_spans = get_spans
+    change(nlp.get_pipe("pll"), get_spans=get_spans)
     with pytest.raises(ValueError, match="`get_spans` must give one list of spans for each doc"):
         nlp.get_pipe("pll").predict([nlp.make_doc(text) for text in SENTENCES[:2]])
 
@@ -144,7 +146,7 @@ def test_a_doc_that_fails_does_not_take_its_neighbours_with_it(make_nlp, monkeyp
             raise RuntimeError("no such luck")
         return get_spans(docs)
 
-    monkeypatch.setattr(scorer.predictor, "get_spans", failing)
+    change(scorer, get_spans=failing)
     handled = []
     nlp.set_error_handler(lambda name, proc, docs, error: handled.append((name, [d.text for d in docs], str(error))))
     with caplog.at_level("DEBUG", logger="spacy_pll.component"):
@@ -173,7 +175,7 @@ def test_a_warning_that_is_an_error_is_no_docs_fault(make_nlp, of):
             warnings.warn(f"what is said of {of}", stacklevel=1)
         return [[doc[:]] for doc in docs]
 
-    nlp.get_pipe("pll").predictor.get_spans = get_spans
+    change(nlp.get_pipe("pll"), get_spans=get_spans)
     nlp.set_error_handler(lambda name, proc, docs, error: handled.extend(doc.text for doc in docs))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -184,16 +186,15 @@ def test_a_warning_that_is_an_error_is_no_docs_fault(make_nlp, of):
 
 def test_a_doc_that_fails_in_a_large_batch_costs_few_more(make_nlp, monkeypatch):
     nlp = make_nlp()
-    predictor, tried = nlp.get_pipe("pll").predictor, []
-    submit = predictor.submit
+    submit, tried = Predictor.submit, []
 
-    def failing(docs):
+    def failing(self, docs):
         tried.append(len(docs))
         if any(doc.text == "bad" for doc in docs):
             raise RuntimeError("no such luck")
-        return submit(docs)
+        return submit(self, docs)
 
-    monkeypatch.setattr(predictor, "submit", failing)
+    monkeypatch.setattr(Predictor, "submit", failing)
     nlp.set_error_handler(lambda name, proc, docs, error: None)
     assert [doc.text for doc in nlp.pipe(["a"] * 40 + ["bad"] + ["a"] * 23)] == ["a"] * 63
     assert sorted(tried) == [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64]  # the half with it, and that without it

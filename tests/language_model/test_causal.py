@@ -183,9 +183,9 @@ def test_a_left_to_right_model_is_recognised_by_its_config(causal_folder, model_
     expected = scores(make_nlp(folder)(SENTENCES[0]))
     for settings in (PipelineSettings(str(folder)), parse_settings(f"{folder},causal")):
         nlp = make_pipeline(settings)
-        assert get_scorer(nlp).settings.metrics == ["causal"] and (scores(nlp(SENTENCES[0])) == expected).all()
+        assert get_scorer(nlp).settings.metrics == ("causal",) and (scores(nlp(SENTENCES[0])) == expected).all()
     for settings in (PipelineSettings(), PipelineSettings(str(model_folder("bert")))):
-        assert get_scorer(make_pipeline(settings)).settings.metrics == ["word_l2r"]
+        assert get_scorer(make_pipeline(settings)).settings.metrics == ("word_l2r",)
 
 
 def test_a_model_of_which_there_are_both_kinds(model_folder, tmp_path):

@@ -14,7 +14,7 @@ from spacy_pll.scoring.masks import REACH
 
 from .. import reference
 from ..architectures import ATTENTIONS, TEXTS, WINDOWS, find_difference, worst_difference
-from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..conftest import ALL_ARCHITECTURES, ARCHITECTURES, PARAGRAPH, SENTENCES, change, get_tokenizer, scores
 
 UNABLE = {"bart", "convbert", "fnet", "longformer", "mobilebert"}
 # transformers computes their attention in one way only.
@@ -207,7 +207,7 @@ def test_threads_score_at_the_same_time(make_nlp):
         nlp.initialize()
     shared = nlps[None].get_pipe("pll").model
     for margin in (0, 2):
-        nlps[margin].get_pipe("pll").model = shared
+        change(nlps[margin].get_pipe("pll"), model=shared)
     expected = {margin: [scores(nlp(text)) for text in texts] for margin, nlp in nlps.items()}
     failures = []
 

@@ -220,4 +220,4 @@ def test_a_left_to_right_model_in_a_cache_of_its_own(by_name, tmp_path):
     cache = {"cache_dir": str(tmp_path)}
     block = {"name": "team/left", "transformer_config": cache, "tokenizer_config": cache}
     nlp = make_pipeline(block if by_name else str(snapshot))
-    assert nlp.get_pipe("pll").settings.metrics == ["causal"]
+    assert nlp.get_pipe("pll").settings.metrics == ("causal",)

@@ -506,7 +506,7 @@ def test_a_left_to_right_model():
     tokenizer = get_tokenizer("byte-level")
     config = GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=64)
     nlp = make_pipeline((GPT2LMHeadModel(config), tokenizer))
-    assert get_scorer(nlp).settings.metrics == ["causal"] and nlp(TEXT)._.pll < 0
+    assert get_scorer(nlp).settings.metrics == ("causal",) and nlp(TEXT)._.pll < 0
     assert nlp.config["components"]["pll"]["model"]["@architectures"] == "spacy-pll.CausalLM.v1"
 
 

@@ -1,13 +1,16 @@
 """Where a batch ends: no doc waits longer than it must, and a GPU gets full batches."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_pll.prediction.asking import WorkDone
-from spacy_pll.prediction.batches import batches_of
+from spacy_pll.prediction.batches import batches_of, with_next_ahead
 
 from ..conftest import SENTENCES, scores
 
@@ -19,7 +22,8 @@ def test_docs_leave_as_soon_as_some_work_is_done(make_nlp, monkeypatch, mask_mar
     expected = [scores(doc) for doc in nlp.pipe(SENTENCES * 4)]
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=100))
-    predictor.counts, read = WorkDone(), []
+    read = []
+    predictor.counts.clear()
     for doc, values in zip(nlp.pipe(SENTENCES * 4), expected, strict=True):
         np.testing.assert_allclose(scores(doc), values, atol=1e-5)
         read.append(predictor.counts.ids)
@@ -30,7 +34,7 @@ def test_no_text_waits_for_the_work_of_a_longer_one(make_nlp, monkeypatch):
     nlp = make_nlp("bert")
     predictor = nlp.get_pipe("pll").predictor
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=8))
-    predictor.counts = WorkDone()
+    predictor.counts.clear()
     next(nlp.pipe(["A text.", "The souvenir. " * 20]))
     assert predictor.counts.rows == 3
 
@@ -70,3 +74,23 @@ def test_a_token_is_at_least_a_piece_where_batches_end(make_nlp, monkeypatch):
     letters = Doc(nlp.vocab, list("MKTAYIAKQRQISFVKSHFS"), [False] * 20)
     assert list(map(len, batches_of([letters] * 3, predictor.ends_of_batches(100)))) == [1, 1, 1]
     assert list(map(len, batches_of([letters.text] * 3, predictor.ends_of_batches(100)))) == [3]
+
+
+@given(st.integers(0, 6), st.booleans(), st.booleans())
+def test_what_was_submitted_is_finished_in_order_also_before_an_error(n, on_gpu, fails):
+    """While a GPU works on one, the next is submitted before it is waited for; a CPU has none ahead."""
+    events = []
+
+    def submitted():
+        for number in range(n):
+            events.append(number)
+            yield number
+        if fails:
+            raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError) if fails else nullcontext():
+        for number in with_next_ahead(submitted(), on_gpu):
+            events.append(-number - 1)
+    waiting = list(accumulate(1 if event >= 0 else -1 for event in events))
+    assert [event for event in events if event < 0] == [-number - 1 for number in range(n)]
+    assert waiting == ([1, *[2, 1] * (n - 1), 0] if on_gpu and n else [1, 0] * n)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spacy_pll.prediction.predictor import Predictor
 
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, change
 from ..scoring.planned import batches_of_docs
 
 
@@ -108,15 +108,14 @@ def test_what_the_model_expected_is_that_of_the_doc(make_nlp, caplog):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make_nlp, monkeypatch, fails):
-    """While a GPU works on it, they may be replaced. If it fails, its docs are scored again with them."""
+def test_a_stream_keeps_the_predictor_with_which_it_began(make_nlp, monkeypatch, fails):
+    """Whatever its component has meanwhile, and also where a batch fails and its docs are scored again."""
     settings = {"keep_pieces": True, "alternatives": 2}, {"keep_pieces": True, "mask_margin": 0, "distribution": True}
     before, after = make_nlp("bert", **settings[0]), make_nlp("roberta", "byte-level", **settings[1])
-    expected = [nlp(text)._.pll_data for nlp, text in zip([before] * 2 + [after] * 2, SENTENCES)]
-    nlp = make_nlp("bert", **settings[0])
-    predictor = nlp.get_pipe("pll").predictor
-    monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), on_gpu=True))
-    gather, calls = Predictor.gather, []
+    expected = [before(text)._.pll_data for text in SENTENCES[:4]]
+    nlp, gather, calls = make_nlp("bert", **settings[0]), Predictor.gather, []
+    scorer = nlp.get_pipe("pll")
+    monkeypatch.setattr(scorer.model, "loaded", replace(scorer.predictor.prepare(), on_gpu=True))
 
     def fail_once(self, pending):
         calls.append(pending)
@@ -126,8 +125,7 @@ def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make
 
     def texts():
         yield from SENTENCES[:2]
-        predictor.settings = after.get_pipe("pll").settings
-        predictor.model = after.get_pipe("pll").model
+        change(scorer, model=after.get_pipe("pll").model, settings=vars(after.get_pipe("pll").settings))
         yield from SENTENCES[2:4]
 
     monkeypatch.setattr(Predictor, "gather", fail_once if fails else gather)
@@ -136,3 +134,16 @@ def test_a_batch_has_the_settings_and_the_model_with_which_it_was_submitted(make
         assert found.keys() == record.keys()
         assert (found["pieces"], found["mask_margin"]) == (record["pieces"], record["mask_margin"])
         np.testing.assert_allclose(found["scores"]["word_l2r"], record["scores"]["word_l2r"], atol=1e-5)
+
+
+def test_a_model_is_loaded_once_for_a_batch(make_nlp, monkeypatch):
+    """One in memory is compared with what it was each time, which takes milliseconds."""
+    nlp = make_nlp("bert", mask_margin=0, keep_pieces=True, alternatives=1)
+    model, calls = nlp.get_pipe("pll").model, []
+    load = model.load
+    monkeypatch.setattr(model, "load", lambda groups=False: calls.append(groups) or load(groups))
+    nlp(SENTENCES[0])
+    assert calls == [True]
+    calls.clear()
+    assert len(list(nlp.pipe(SENTENCES * 2, batch_size=len(SENTENCES)))) == 2 * len(SENTENCES)
+    assert calls == [True] * 3  # before the first batch, and for each

@@ -19,7 +19,7 @@ from spacy_pll.language_model.protocol import Description
 from spacy_pll.stream.workers import score_docs
 
 from .. import reference
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, change
 
 ARABIC = "مرحبا بالعالم الواسع"
 
@@ -89,7 +89,7 @@ def test_a_model_with_neither_languages_nor_an_unknown_piece(make_nlp, monkeypat
     model = nlp.get_pipe("pll").model
     monkeypatch.setattr(model, "describe", lambda: Description("a model"))
     assert len(warned(nlp, [ARABIC])) == 1
-    nlp.get_pipe("pll").predictor.warnings.warned.clear()
+    nlp.get_pipe("pll").predictor.reading.warnings.warned.clear()
     model.loaded = replace(model.loaded, unknown_id=None)
     assert warned(nlp, [ARABIC]) == []
 
@@ -177,7 +177,7 @@ def test_a_clause_of_a_language_without_spaces_is_no_word(make_nlp, model_folder
 def test_a_word_is_a_clause_from_eight_pieces_of_its_script_on(byte_level_nlp, text):
     """By Python's own loops, over the record of the pieces."""
     nlp = byte_level_nlp
-    nlp.get_pipe("pll").predictor.warnings.warned.clear()
+    nlp.get_pipe("pll").predictor.reading.warnings.warned.clear()
     text = f"word {text}"
     is_warned = any("is read as one word" in message for message in warned(nlp, [text]))
     data = nlp(text)._.pll_data
@@ -243,7 +243,7 @@ def test_where_warnings_are_errors_none_is_lost(make_nlp, kind, way):
     else:
         nlp = make_nlp(**settings)
     if get_spans:
-        nlp.get_pipe("pll").predictor.get_spans = get_spans
+        change(nlp.get_pipe("pll"), get_spans=get_spans)
     ways = {
         "pipe": lambda: list(nlp.pipe([text])),
         "batches": lambda: list(nlp.pipe(["the cat sleeps", text, "the cat"] * 2, batch_size=3)),

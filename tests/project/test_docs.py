@@ -177,7 +177,7 @@ def test_spacy_assemble_takes_the_config_of_the_page_about_spacy(tmp_path, stand
     (tmp_path / "bert.cfg").write_text(config.text)
     monkeypatch.chdir(tmp_path)
     make_runner()("python -m spacy assemble bert.cfg bert".split())
-    assert spacy.load("bert").get_pipe("pll").settings.metrics == ["word_l2r", "original"]
+    assert spacy.load("bert").get_pipe("pll").settings.metrics == ("word_l2r", "original")
 
 
 def test_the_commands_in_the_table_of_the_readme(tmp_path, stand_ins, monkeypatch):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy_pll.scoring.windows import split_long_words
 from spacy_pll.scoring.wordpieces import get_wordpieces
 
-from ..conftest import PARAGRAPH, SENTENCES, odd_text
+from ..conftest import PARAGRAPH, SENTENCES, change, odd_text
 from ..reference import is_masked, load_model, window_of
 from ..test_metrics import METRICS
 
@@ -49,11 +49,11 @@ def test_alone_in_any_batch_and_in_any_order(make_nlp, architecture):
         batch_size=st.integers(1, 12),
     )
     def check(texts, order, max_batch_tokens, batch_size):
-        scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=None)
+        change(scorer, {"max_batch_tokens": None})
         for text in texts:
             if text not in alone:
                 alone[text] = piece_scores(nlp(text))
-        scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=max_batch_tokens)
+        change(scorer, {"max_batch_tokens": max_batch_tokens})
         texts = texts * 2  # equal texts share their forward passes
         order.shuffle(texts)
         for text, doc in zip(texts, nlp.pipe(texts, batch_size=batch_size), strict=True):

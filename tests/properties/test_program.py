@@ -12,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from spacy_pll import get_scorer, make_pipeline
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer
+from ..scoring.planned import log_probs_of
 
 TEXTS = [SENTENCES[0], "", SENTENCES[4]]
 
@@ -108,7 +109,7 @@ def everything_of(nlp):
     contexts = predictor.tokenize([nlp.make_doc(TEXTS[0])]).contexts
     docs = [*nlp.pipe(TEXTS), nlp("")]
     scores = [[doc._.pll_word_l2r, doc._.pll_original] for doc in docs]
-    return scores, [repr(doc._.pll_pieces) for doc in docs], predictor.log_probs(contexts, [5, 6]).tolist()
+    return scores, [repr(doc._.pll_pieces) for doc in docs], log_probs_of(predictor, contexts, [5, 6]).tolist()
 
 
 @pytest.mark.slow

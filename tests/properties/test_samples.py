@@ -4,7 +4,6 @@ import json
 import math
 import multiprocessing
 from collections import namedtuple
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ import spacy_pll
 from spacy_pll.component import get_scorer
 
 from .. import reference
-from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, score_placed, scores
+from ..conftest import PARAGRAPH, SENTENCES, change, get_tokenizer, score_placed, scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::spacy_pll.user_warnings.TextWarning")
 LONG = " ".join([PARAGRAPH] * 3)  # of more pieces than the models read at once
@@ -102,13 +101,12 @@ def test_scores_and_estimates_equal_the_brute_force_reference(make_nlp, model_fo
 def test_the_mean_over_many_seeds_is_the_sum_and_the_errors_are_the_spread(make_nlp, model_folder):
     """Of ten texts, which are drawn by themselves and read together."""
     nlp, words = make_nlp(sample_words=0.3), SENTENCES[1].split()
-    predictor = get_scorer(nlp).predictor
     docs = [nlp.make_doc(" ".join(words[i:] + words[:i])) for i in range(10)]
     model = reference.load_model(model_folder("bert"))
     sums = [sum(reference.score(doc, *model, "word_l2r", "spacy")[0]) for doc in docs]
     estimates, errors = np.zeros((2, MANY // len(docs), len(docs)))
     for seed in range(len(estimates)):
-        predictor.settings = replace(predictor.settings, seed=seed)
+        change(get_scorer(nlp), {"seed": seed})
         for i, doc in enumerate(nlp.get_pipe("pll").pipe(docs, batch_size=len(docs))):
             estimates[seed, i], errors[seed, i] = doc._.pll_estimate, doc._.pll_error
     apart = estimates - sums
@@ -265,9 +263,9 @@ def test_the_estimates_survive_whatever_docs_do(make_nlp):
 def test_a_part_of_a_text_is_estimated_without_bias(make_nlp):
     """Of the tokens that `Span.as_doc` keeps, over many seeds; what was drawn elsewhere counts as 0."""
     nlp, exact = make_nlp(sample_words=0.3), make_nlp()(PARAGRAPH)[10:40]._.pll
-    predictor, doc, found = get_scorer(nlp).predictor, nlp.make_doc(PARAGRAPH), []
+    doc, found = nlp.make_doc(PARAGRAPH), []
     for seed in range(150):
-        predictor.settings = replace(predictor.settings, seed=seed)
+        change(get_scorer(nlp), {"seed": seed})
         nlp.get_pipe("pll")(doc)
         part = doc[10:40].as_doc(copy_user_data=True)
         found.append((part._.pll_estimate or 0.0, part._.pll_error or 0.0))

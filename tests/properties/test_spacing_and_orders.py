@@ -8,7 +8,6 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
-from spacy_pll.prediction.asking import WorkDone
 from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference
@@ -75,7 +74,7 @@ def test_spaced_scores_are_those_of_brute_force(make_nlp, architecture, tokenize
         nlp = make_nlp(architecture, tokenizer, metrics=[metric], mask_spacing=spacing)
         scorer = nlp.get_pipe("pll")
         for text in (TEXT, SENTENCES[1]):
-            scorer.predictor.counts = WorkDone()
+            scorer.predictor.counts.clear()
             doc = nlp(text)
             values, tokens, n_passes = reference.score_spaced(doc, *parts(nlp), metric, "spacy", spacing)
             np.testing.assert_allclose(scores(doc), by_token(doc, values, tokens), atol=1e-5)
@@ -102,7 +101,7 @@ def test_cost_grows_linearly(make_nlp):
     words = random.Random(0).choices(PARAGRAPH.split(), k=5000)
     cost = {}
     for n in (1000, 5000):
-        scorer.predictor.counts = WorkDone()
+        scorer.predictor.counts.clear()
         doc = nlp(" ".join(words[:n]))
         assert scorer.predictor.counts.targets == doc._.pll_pieces > 2 * n
         cost[n] = scorer.predictor.counts.ids / doc._.pll_pieces

@@ -180,8 +180,9 @@ def test_a_table_stays_until_the_new_one_is_complete(folder, tmp_path, monkeypat
     whole, add, calls = second.read_bytes(), KeptScores.add, []
     second.write_text("old")
 
-    def stop(self, results):
-        calls.append(add(self, results))
+    def stop(self, results, ends_batch):
+        add(self, results, ends_batch)
+        calls.extend([ends_batch] * ends_batch)
         if len(calls) == 2:
             raise KeyboardInterrupt
 
@@ -227,10 +228,11 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
     run(*command, "-o", once)
     add, done = KeptScores.add, []
 
-    def stop(self, results):
-        add(self, results)
+    def stop(self, results, ends_batch):
+        add(self, results, ends_batch)
         done.extend(results)
-        raise KeyboardInterrupt
+        if ends_batch:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(KeptScores, "add", stop)
@@ -244,7 +246,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
     error = run(*command, "--mask-margin", "1", "-o", out, "--resume", fails=True).unwrapped_stderr
     assert "cannot be resumed, because this has changed" in error
     left = []
-    monkeypatch.setattr(KeptScores, "add", lambda self, results: left.extend(results) or add(self, results))
+    monkeypatch.setattr(KeptScores, "add", lambda self, some, *end: left.extend(some) or add(self, some, *end))
     run(*command, "-o", out, *([] if many else ["--resume"]))
     assert len(left) == total - len(done)
     assert written.read_bytes() == (once / "p.csv" if many else once).read_bytes()
@@ -263,9 +265,10 @@ def test_a_table_that_is_sorted_anew_has_its_own_scores_when_a_run_goes_on(folde
     expected = {row["mutant"]: row["masked_marginals"] for row in read_table(tmp_path / "once.csv")}
     add = KeptScores.add
 
-    def stop(self, results):
-        add(self, results)
-        raise KeyboardInterrupt
+    def stop(self, results, ends_batch):
+        add(self, results, ends_batch)
+        if ends_batch:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(KeptScores, "add", stop)

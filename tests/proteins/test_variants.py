@@ -15,6 +15,7 @@ from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variant
 from spacy_pll.errors import InputError, PLLError
 from spacy_pll.proteins.assays import Assay, score_assays
 from spacy_pll.proteins.variants import AMINO_ACIDS, measured_effects
+from spacy_pll.stream.known import KeptScores
 
 from ..conftest import build_transformer
 from ..protein_models import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
@@ -219,20 +220,21 @@ def test_all_single_substitutions(protein_models):
 
 
 def test_batches_do_not_depend_on_where_a_run_was_stopped(protein_models, monkeypatch):
-    """Also on a GPU, where batches of a stream grow."""
-    nlp, sizes = make_pipeline(str(protein_models["bert"][0])), []
+    """Also on a GPU, where they grow."""
+    nlp, ends = make_pipeline(str(protein_models["bert"][0])), []
 
-    def find_each(sequences, find, *_):
-        sizes.extend([list(map(len, find(done))) for done in (0, 8)])
-        return np.zeros(len(sequences))
+    def each(self, find, n, **more):
+        for done in (0, 4):
+            ends.append([number for number, (_, is_last) in enumerate(find(done), done + 1) if is_last])
+        return [0.0] * n
 
     model = nlp.get_pipe("pll").model
     model.loaded = replace(model.load(), on_gpu=True)
     monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", (4, 32))
     monkeypatch.setattr("spacy_pll.proteins.residues.BATCH_SIZE", 4)
-    monkeypatch.setattr("spacy_pll.proteins.residues.find_each", find_each)
+    monkeypatch.setattr(KeptScores, "each", each)
     variants(nlp, PROTEIN, [f"M1{residue}" for residue in "ACDEFGHIKLNPQR"], method="pseudo-ppl")
-    assert sizes == [[4, 4, 4, 3], [4, 3]]
+    assert ends == [[4, 12, 15], [12, 15]]
 
 
 def test_a_column_of_a_data_frame(protein_models):

@@ -82,6 +82,11 @@ def batches_of_docs(predictor, docs, loaded=None):
     return [batch for batches, _ in planned for batch in batches]
 
 
+def log_probs_of(predictor, contexts, ids):
+    """The log-probabilities of some ids at the scored pieces of contexts."""
+    return predictor.asking.submit_ids(together(contexts), predictor.prepare(), ids).result()
+
+
 def make_context(ids, word, scored=None):
     """A context whose first and last id stand for special tokens."""
     ids = np.array([1, *ids, 2], dtype=np.int32)

@@ -1,7 +1,5 @@
 """Rank, entropy and alternatives: equal to a plain reference, exact at ties, and what the texts of pieces are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from spacy.tokens import Doc, DocBin
@@ -10,8 +8,9 @@ from spacy.training import Example
 from spacy_pll import make_pipeline
 from spacy_pll.scoring.piece_texts import PieceTexts
 
-from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer
+from ..conftest import PARAGRAPH, SENTENCES, change, get_tokenizer
 from ..reference import expect, load_model
+from ..scoring.planned import log_probs_of
 
 K = 5
 NEAR = 1e-5
@@ -39,7 +38,7 @@ def ask(nlp, texts, ids):
     """The contexts of some texts, and the log-probabilities of ids at their pieces."""
     predictor = nlp.get_pipe("pll").predictor
     contexts = predictor.tokenize([nlp.make_doc(text) for text in texts]).contexts
-    return contexts, predictor.log_probs(list(contexts), ids)
+    return contexts, log_probs_of(predictor, contexts, ids)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_with_several_contexts_a_piece_the_first_counts(make_nlp):
         other = make_nlp(metrics=["original"], **settings)
         scorer = nlp.get_pipe("pll")
         for max_batch_tokens in (None, 30):
-            scorer.predictor.settings = replace(scorer.settings, max_batch_tokens=max_batch_tokens)
+            change(scorer, {"max_batch_tokens": max_batch_tokens})
             record, expected = nlp("The souvenir.")._.pll_data, other("The souvenir.")._.pll_data
             if spacing is None:
                 assert record["rank"] == expected["rank"]
@@ -235,10 +234,10 @@ def test_given_ids_have_the_log_probabilities_of_the_reference(make_nlp, archite
 def test_given_ids_agree_with_all_alternatives(model_folder, precision, approximate):
     """To the last bit."""
     nlp = make_pipeline(str(model_folder("bert")), precision=precision, **approximate)
-    predictor, ids = nlp.get_pipe("pll").predictor, [11, 40, 8]
+    asking, ids = nlp.get_pipe("pll").predictor.asking, [11, 40, 8]
     contexts, found = ask(nlp, SENTENCES, ids)
-    loaded = predictor.prepare()
-    _, every = predictor.asking.submit(contexts, loaded, loaded.n_ids).result()
+    loaded = asking.prepare()
+    _, every = asking.submit(contexts, loaded, loaded.n_ids).result()
     table = np.zeros(every.ids.shape)
     np.put_along_axis(table, every.ids, every.log_probs, axis=0)
     assert (found == table[ids]).all() and (found < 0).all() and found.shape == (3, len(contexts.word))

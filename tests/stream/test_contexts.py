@@ -3,8 +3,12 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 import spacy
+from hypothesis import example, given
+from hypothesis import strategies as st
+from spacy.lang.en import English
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -13,12 +17,14 @@ from spacy_pll.errors import InputError, PLLError
 from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
 from spacy_pll.span_getters import TEXT_SPAN
-from spacy_pll.stream.contexts import check_places, place, separated
+from spacy_pll.stream.contexts import check_places, place, read_places, separated
 from spacy_pll.stream.workers import Work
 
 from .. import reference
 from ..cli.conftest import run
 from ..conftest import score_placed, write_jsonl
+
+KINDS = {"wordpiece": "bert", "byte-level": "roberta", "unigram": "xlm-roberta"}  # models by their tokenizers
 
 PLACES = [
     ("the souvenir", "The traveler lost ", ", and she left."),
@@ -55,8 +61,8 @@ def test_a_doc_keeps_its_tokens_and_stays_as_it_is(blank):
 @pytest.mark.parametrize("text", ["cup", "a cup"])
 def test_no_sentence_is_made_up(blank, text):
     """spaCy takes a doc of one token for a sentence."""
-    for given in (text, blank(text)):
-        assert not place(blank, given, "She poured tea into her ", " of it").has_annotation("SENT_START")
+    for one in (text, blank(text)):
+        assert not place(blank, one, "She poured tea into her ", " of it").has_annotation("SENT_START")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,33 @@ def test_no_sentence_is_made_up(blank, text):
 def test_a_separator(blank, before, text, expected):
     assert separated(before, text) + text == expected == separated(before, blank(text)) + text
     assert separated("犬も", "歩けば", "") == "犬も"
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", "The", "cat", "s", "can't", "é", "東", "😀", ".", "-", " ", "  ", "\n", "\xa0", "\ufeff"]),
+    max_size=4,
+).map("".join)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.*wordpieces are unknown", "ignore:.* of .* tokens of the text", "ignore:Characters are"
+)
+@given(
+    places=st.lists(st.tuples(PARTS, PARTS, PARTS), min_size=1, max_size=3), tokenizer=st.sampled_from(sorted(KINDS))
+)
+@example(places=[("b", "a ", ""), (" b", "a", " "), ("\n", "a", "b")], tokenizer="byte-level")
+def test_a_check_and_the_scoring_have_the_same_pieces(make_nlp, places, tokenizer):
+    """By the characters of a text in its place, and by the tokens of its doc."""
+    scorer = make_nlp(KINDS[tokenizer], tokenizer, targets=TEXT_SPAN).get_pipe("pll")
+    encoded, scored, _ = read_places(scorer.model.load(), places)
+    read = scorer.predictor.tokenize([place(English(), *one) for one in places])
+    to_score = np.zeros(len(read.wordpieces), dtype=bool)  # a doc without a piece to score has no context
+    to_score[read.contexts.piece] = read.contexts.to_score
+    assert scored.tolist() == to_score.tolist()
+    assert encoded.sequence[encoded.place].tolist() == read.wordpieces.ids.tolist()
+    for one, own in zip(places, encoded.pieces_of):
+        if not one[1] and not one[2]:
+            assert scored[own].all()  # also what is white space
 
 
 @pytest.mark.parametrize("metric", ["word_l2r", "original"])

@@ -13,6 +13,8 @@ import spacy_pll
 from spacy_pll.stream.error_handlers import handled
 from spacy_pll.user_warnings import no_warnings, warn_user
 
+from ..conftest import change
+
 USES = {
     "nlp.pipe": lambda nlp, texts: [doc._.pll for doc in nlp.pipe(texts)],
     "score_docs": lambda nlp, texts: [doc._.pll for doc in spacy_pll.score_docs(nlp, texts, 8)],
@@ -114,7 +116,7 @@ def test_the_scorer_is_never_changed(nlp):
         seen.append(scorer.get_error_handler())
         raise RuntimeError("no spans")
 
-    scorer.predictor.get_spans = fails
+    change(scorer, get_spans=fails)
     with pytest.raises(RuntimeError, match="no spans"):
         list(spacy_pll.score_docs(nlp, ["A text."], 8))
     assert seen and {*seen} == {own}

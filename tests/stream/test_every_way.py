@@ -1,5 +1,6 @@
 """Every way to score texts is one stream: a GPU gets a batch before the last one is waited for, and batches grow."""
 
+from collections import defaultdict
 from dataclasses import replace
 from itertools import accumulate, islice, product
 
@@ -7,12 +8,14 @@ import pytest
 
 import spacy_pll
 from spacy_pll.evaluation.choices import Choice, Option
+from spacy_pll.prediction.asking import Asking, PendingLogProbs, PendingScores
 from spacy_pll.prediction.batches import GPU_DOCS
-from spacy_pll.prediction.predictor import Predictor
+from spacy_pll.proteins.variants import variants
 from spacy_pll.settings import BATCH_SIZE
 
 from ..cli.conftest import run
 from ..conftest import write_jsonl
+from ..protein_models import save_protein_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzAB"
 
@@ -58,6 +61,41 @@ def both(texts):
     return [Choice([Option(good), Option(bad)]) for good, bad in pairs(texts)]
 
 
+def by_bounds(nlp, texts, size, folder):
+    exact = spacy_pll.make_pipeline(nlp, mask_margin=None)
+    spacy_pll.log_probability_bounds(exact, texts, n_pairs=2, batch_size=size)
+
+
+def by_continuations(nlp, texts, size, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_pll.analysis.continuations.BATCH_SIZE", size)
+        spacy_pll.score_continuations(nlp, "The", texts)
+
+
+def by_whole_variants(nlp, texts, size, folder):
+    save_protein_model(folder, "bert")
+    sequences = ["".join(letters) for letters in islice(product("ACDEFGHIKL", repeat=4), len(texts))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_pll.proteins.residues.BATCH_SIZE", size)
+        variants(spacy_pll.make_pipeline(str(folder)), sequences[0], sequences[1:], method="pseudo-ppl")
+
+
+def by_marginals(nlp, texts, size, folder):
+    save_protein_model(folder, "bert")
+    own = spacy_pll.make_pipeline(str(folder))
+    sequence = "ACDEFGHIKL" * 4
+    with pytest.MonkeyPatch.context() as patch:
+        prepare = Asking.prepare
+        patch.setattr(Asking, "prepare", lambda self: replace(prepare(self), ids_at_once=12 * len(sequence)))
+        variants(own, sequence, method="masked-marginals")
+
+
+def by_slots(nlp, texts, size, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_pll.analysis.filling.MAX_TEXTS", (size, size))
+        spacy_pll.slots(nlp, [f"{text[:-1]} ___." for text in texts], ["a", "b", "the"])
+
+
 WAYS = {
     "nlp.pipe": lambda nlp, texts, size, folder: list(nlp.pipe(texts, batch_size=size)),
     "score_docs": lambda nlp, texts, size, folder: list(spacy_pll.score_docs(nlp, texts, size)),
@@ -69,7 +107,56 @@ WAYS = {
     "Ray": by_ray,
     "pll score": by_score,
     "pll pairs": by_pairs,
+    "agree": lambda nlp, texts, size, folder: spacy_pll.agree(nlp, nlp, texts, batch_size=size),
+    "compare_margins": lambda nlp, texts, size, folder: spacy_pll.compare_margins(nlp, texts, (0,), batch_size=size),
+    "log_probability_bounds": by_bounds,
+    "score_continuations": by_continuations,
+    "variants": by_whole_variants,
 }
+# In blocks, which do not grow: of 300 texts, or of the 40 sites of a protein.
+IN_BLOCKS = {"slots": (by_slots, [128, 128, 44]), "variants": (by_marginals, [12, 12, 12, 4])}
+
+
+@pytest.fixture
+def submitted(monkeypatch):
+    """Of each asking, how many contexts, or questions, were submitted together, and then waited for (as a negative
+    number), on what is taken for a GPU. Without a single one, such as of a trial.
+    """
+    done, asking_of = defaultdict(list), {}
+    prepare = Asking.prepare
+    monkeypatch.setattr(Asking, "prepare", lambda self: replace(prepare(self), on_gpu=True, ids_at_once=10**9))
+
+    def watch(name, pending, number_of):
+        submit, result = getattr(Asking, name), pending.result
+
+        def watched(self, contexts, *more):
+            answers, n = submit(self, contexts, *more), number_of(contexts)
+            if n > 1:
+                done[self].append(n)
+                asking_of[id(answers)] = self, n, answers
+            return answers
+
+        def waited(self):
+            if id(self) in asking_of:
+                asking, n, _ = asking_of[id(self)]
+                done[asking].append(-n)
+            return result(self)
+
+        monkeypatch.setattr(Asking, name, watched)
+        monkeypatch.setattr(pending, "result", waited)
+
+    watch("submit", PendingScores, len)
+    watch("submit_ids", PendingLogProbs, lambda contexts: int(contexts.scored.sum()))
+    return done
+
+
+def check_one_is_ahead(done, n):
+    """RETURNS: How many contexts each batch has."""
+    sizes = [contexts for contexts in done if contexts > 0]
+    assert sum(sizes) == n and len(sizes) > 2
+    waiting = accumulate(1 if contexts > 0 else -1 for contexts in done)  # batches that are submitted and not finished
+    assert list(waiting) == [1, *[2, 1] * (len(sizes) - 1), 0]
+    return sizes
 
 
 @pytest.mark.parametrize(
@@ -80,21 +167,31 @@ WAYS = {
         pytest.param("pll score", GPU_DOCS, BATCH_SIZE, 20_000, marks=pytest.mark.slow),
     ],
 )
-def test_a_gpu_has_a_batch_ahead_and_batches_grow(make_nlp, monkeypatch, tmp_path, way, grows, size, n):
+def test_a_gpu_has_a_batch_ahead_and_batches_grow(make_nlp, monkeypatch, tmp_path, submitted, way, grows, size, n):
     nlp = make_nlp("bert", mask_margin=0)
     nlp.to_disk(tmp_path / "model")
-    done, submit, gather, prepare = [], Predictor.submit, Predictor.gather, Predictor.prepare
     monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", grows)
-    monkeypatch.setattr(Predictor, "prepare", lambda self: replace(prepare(self), on_gpu=True, ids_at_once=10**9))
-    monkeypatch.setattr(Predictor, "submit", lambda self, docs: done.append(len(docs)) or submit(self, docs))
-    monkeypatch.setattr(
-        Predictor, "gather", lambda self, one: done.append(-len(one.tokenized.read.docs)) or gather(self, one)
-    )
     WAYS[way](nlp, texts_of(n), size, tmp_path)
-    done = [sign for sign in done if abs(sign) > 1]  # without a trial
-    sizes = [docs for docs in done if docs > 0]
-    assert sum(sizes) == n
-    for before, docs in zip(accumulate(sizes, initial=0), sizes[:-1]):
-        assert docs == max(size, min(before + size, grows[1]))
-    waiting = accumulate(1 if docs > 0 else -1 for docs in done)  # batches that are submitted and not gathered
-    assert list(waiting) == [1, *[2, 1] * (len(sizes) - 1), 0]
+    assert len(submitted) == (2 if way in ("agree", "compare_margins") else 1)
+    for done in submitted.values():
+        sizes = check_one_is_ahead(done, n)
+        for before, docs in zip(accumulate(sizes, initial=0), sizes[:-1]):
+            assert docs == max(size, min(before + size, grows[1]))
+
+
+@pytest.mark.parametrize("way", IN_BLOCKS)
+def test_a_gpu_has_a_block_ahead(make_nlp, tmp_path, submitted, way):
+    by, sizes = IN_BLOCKS[way]
+    by(make_nlp("bert"), texts_of(300), 128, tmp_path)
+    (done,) = submitted.values()
+    assert check_one_is_ahead(done, sum(sizes)) == sizes
+
+
+def test_scorers_take_turns_on_a_gpu(make_nlp, monkeypatch, submitted):
+    """Their passes are not in the queue of the GPU together: the time of each is its own."""
+    nlp = make_nlp("bert", mask_margin=0)
+    monkeypatch.setattr("spacy_pll.evaluation.agreement.GPU_BATCHES", 2)
+    spacy_pll.agree(nlp, nlp, texts_of(60), batch_size=12)
+    assert [list(map(abs, done)) for done in submitted.values()] == [[12, 12, 12, 12] * 2 + [12, 12]] * 2
+    for done in submitted.values():
+        assert list(accumulate(1 if n > 0 else -1 for n in done)) == [1, 2, 1, 0] * 2 + [1, 0]

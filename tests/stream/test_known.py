@@ -11,6 +11,8 @@ from spacy_pll.settings import BATCH_SIZE
 from spacy_pll.stream.known import TextSums, score_places
 from spacy_pll.stream.workers import Work
 
+from ..conftest import change
+
 
 def test_equal_texts_in_equal_contexts_are_scored_once(make_nlp):
     nlp = make_nlp("bert", metrics=["word_l2r", "original"])
@@ -34,7 +36,7 @@ def test_per_piece():
 
 def test_a_text_of_which_nothing_was_scored(make_nlp):
     nlp = make_nlp("bert")
-    nlp.get_pipe("pll").predictor.get_spans = lambda docs: [[] for _ in docs]
+    change(nlp.get_pipe("pll"), get_spans=lambda docs: [[] for _ in docs])
     nothing = pytest.raises(ValueError, match="Nothing was scored in the text 'The traveler.'")
     with nothing, pytest.warns(UserWarning, match="3 of 3 tokens of the text 'The traveler.' lie in none"):
         score_places(nlp, [("The traveler.", "", "")])

@@ -11,7 +11,7 @@ from spacy_pll.stream.outcomes import TextError
 from spacy_pll.stream.outcomes import score_each as score_batches
 from spacy_pll.stream.workers import score_docs
 
-from ..conftest import score_placed
+from ..conftest import change, score_placed
 
 
 def score_each(nlp, texts):
@@ -98,7 +98,7 @@ def test_a_warning_that_is_an_error_is_no_texts_fault(make_nlp, where):
     if where == "text":
         nlp.add_pipe("warns_of_texts")
     else:
-        nlp.get_pipe("pll").predictor.get_spans = warns_of_batches
+        change(nlp.get_pipe("pll"), get_spans=warns_of_batches)
     with pytest.warns(UserWarning, match="this component|of a batch"):
         assert all(isinstance(one, Doc) for one in score_each(nlp, ["A text.", "A text, too."]))
     with warnings.catch_warnings():

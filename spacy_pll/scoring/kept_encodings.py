@@ -1,0 +1,55 @@
+"""What a tokenizer made of texts that are read twice: when they are checked, and when they are scored."""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import Groups
+from .wordpieces import Encoded, read_part
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# The most ids that are kept. A sentence of 12 wordpieces takes half a kB with its text, so this is some 80 MB.
+MAX_KEPT_IDS = 2**21
+
+
+class KeptEncodings:
+    """Gives what a tokenizer made of some texts. What it does not have is tokenized.
+
+    Nothing changes it, so several threads may use it. A copy of a pipeline in another process has none.
+
+    tokenizer (Tokenizer): The tokenizer.
+    blocks (Iterable[Tuple[Sequence[str], Encoded]]): Texts, and what the tokenizer made of them.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer", blocks: Iterable[tuple[list[str], Encoded]]):
+        texts, encoded = zip(*blocks)
+        self.tokenizer = tokenizer
+        self._number = {_key(text): number for number, text in enumerate(chain.from_iterable(texts))}
+        self._sequence = np.concatenate([one.sequence for one in encoded])
+        self._offsets = np.concatenate([one.offsets for one in encoded])
+        self._before = np.concatenate([one.before for one in encoded])
+        self._ids_of = Groups(np.concatenate([one.ids_of.lengths for one in encoded]))
+        self._pieces_of = Groups(np.concatenate([one.pieces_of.lengths for one in encoded]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+    def of(self, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> Encoded:
+        """See `Encoded.of`: it is the same."""
+        numbers = np.array([self._number.get(_key(text), -1) for text in texts], dtype=np.int64)
+        if pretokens or tokenizer is not self.tokenizer or (numbers < 0).any():
+            return Encoded.of(texts, tokenizer, pretokens)
+        ids_of, pieces_of = Groups(self._ids_of.lengths[numbers]), Groups(self._pieces_of.lengths[numbers])
+        before = self._before[numbers]
+        place = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
+        ids, pieces = self._ids_of.take(numbers), self._pieces_of.take(numbers)
+        return Encoded(self._sequence[ids], ids_of, pieces_of, before, place, self._offsets[pieces], None)
+
+
+def _key(text: str) -> str:
+    """A text without what is not read at its end, of which the doc of a text may have less."""
+    return text[: read_part(text)[1]]
