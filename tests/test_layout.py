@@ -22,6 +22,7 @@ MAX_CODE = 40  # lines of a function
 OUTSIDE = "../" + "shared"
 # Modules without a test file of their name, and where their tests are.
 TESTED_ELSEWHERE = {
+    "attributes.record": "attributes/test_stored.py",
     "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
     "cli.lm_eval": "test_lm_eval.py",
     "corpus.columns": "corpus/test_formats.py",  # what a format can write

@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import BoolArray, IntArray, spread, up_to
 from ..scoring.digests import scrambled
 from ..scoring.wordpieces import is_white_space
-from .record import BY_PIECE, SETTINGS, SPELLED, PieceRecord, Stored
+from .record import BY_PIECE, MASKED_WITH, SPELLED, PieceRecord, Stored
 
 # In the place of the number of a record: no record is of a character; or it is not known which one is.
 NONE, UNKNOWN = -1, -2
@@ -127,7 +127,7 @@ def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
         lacks = [not of for of, at in zip(lists, indices) if at]
         if not (any if name in SPELLED else all)(lacks):
             columns[name] = joined(lists)
-    for name in SETTINGS:
+    for name in MASKED_WITH:
         columns[name] = next((of for record in records if (of := getattr(record, name)) is not None), None)
     metrics = dict.fromkeys(metric for record in records for metric in record.scores)
     scores = {metric: joined([record.scores.get(metric) for record in records]) for metric in metrics}

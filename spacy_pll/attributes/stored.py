@@ -12,7 +12,7 @@ from ..arrays import IntArray
 from ..errors import PLLError
 from .joined import Claim, check_pieces, join_records, text_crc
 from .names import Names
-from .record import FIELDS, PieceRecord, Stored
+from .record import STORED_AS_IS, PieceRecord, Stored
 
 
 def key_of(doc: Doc, data: str) -> Any:
@@ -141,7 +141,7 @@ def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
         key = ("._.", data, tokens.start_char, tokens.end_char) if isinstance(tokens, Span) else key_of(doc, data)
         user_data[key] = given
     elif {"offset", "scores", "scored"} <= given.keys() and isinstance(tokens, Doc):
-        kept = {name: of for name, of in given.items() if name in FIELDS}
+        kept = {name: of for name, of in given.items() if name in STORED_AS_IS}
         user_data[key_of(doc, f"{attr}_data")] = kept | describe_text(doc.text, np.array(given["offset"], np.int64))
     else:
         raise PLLError(

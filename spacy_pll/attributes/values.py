@@ -81,7 +81,7 @@ def sums_in(
         yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
 
 
-def place_of(tokens: Doc | Span | Token) -> tuple[Doc, int, int]:
+def characters_of(tokens: Doc | Span | Token) -> tuple[Doc, int, int]:
     """A doc, and where a part of it begins and ends, in characters."""
     if isinstance(tokens, Token):
         return tokens.doc, tokens.idx, tokens.idx + len(tokens)
@@ -101,12 +101,12 @@ def token_value(token: Token, data: str, column: str, combine: str) -> Any:
 
 def sum_tokens(tokens: Doc | Span, data: str, column: str, combine: str) -> Any:
     """The same over a doc or span; None if no wordpiece was scored there."""
-    doc, begin, end = place_of(tokens)
+    doc, begin, end = characters_of(tokens)
     return sum_in(record_of(doc, data), column, combine, begin, end)
 
 
 def _known(tokens: Doc | Span, data: str, column: str) -> list[Any]:
-    doc, begin, end = place_of(tokens)
+    doc, begin, end = characters_of(tokens)
     record = record_of(doc, data)
     return [] if record is None else known_in(record, column, begin, end)
 
