@@ -27,6 +27,7 @@ OUTSIDE = "../" + "shared"
 TESTED_ELSEWHERE = {
     "analysis.filling": "analysis/test_slots.py",
     "analysis.piece_words": "analysis/test_word_search.py",
+    "attributes.record": "attributes/test_stored.py",
     "cli.comparison": "cli/test_pairs.py",  # scorers on pairs, and in cli/test_choices.py on choices
     "cli.lm_eval": "test_lm_eval.py",
     "corpus.columns": "corpus/test_formats.py",  # what a format can write

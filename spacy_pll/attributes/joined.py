@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import BoolArray, IntArray, spread, up_to
 from ..scoring.digests import scrambled
 from ..scoring.wordpieces import is_white_space
-from .record import BY_PIECE, SETTINGS, SPELLED, PieceRecord, Stored
+from .record import BY_PIECE, MASKED_WITH, SPELLED, PieceRecord, Stored
 
 # In the place of the number of a record: no record is of a character; or it is not known which one is.
 NONE, UNKNOWN = -1, -2
@@ -27,7 +27,7 @@ def text_crc(text: str) -> int:
     return crc32(text.rstrip().encode("utf8"))
 
 
-def check_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
+def piece_checks(text: str, begin: IntArray, end: IntArray) -> IntArray:
     """A number from 1 to 127 for each of some pieces, from its characters up to the first white space, which changes
     where spaCy cuts and joins docs: one of 127 other texts has the same one. 0 without such a character. uint8, shape
     (pieces,).
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
     end: int
     crc: int  # `text_crc` of that text
     offset: IntArray  # int, shape (pieces,): where each piece begins, not decreasing
-    checks: IntArray  # uint8, shape (pieces,): see `check_pieces`
+    checks: IntArray  # uint8, shape (pieces,): see `piece_checks`
 
     @classmethod
     def of(cls, begin: int, end: int, stored: Stored) -> "Claim":
@@ -74,7 +74,7 @@ class Claim(NamedTuple):
         n, white, ends = len(text), is_white_space(text), np.append(self.offset, self.end)[1:]
         here = np.flatnonzero((self.offset >= 0) & (self.offset < n))
         begin, end = self.offset[here], np.minimum(ends[here], n)
-        known = check_pieces(text, begin, end) == self.checks[here]
+        known = piece_checks(text, begin, end) == self.checks[here]
         known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its bits
         if len(here) and ends[here[-1]] > n and not white[begin[-1] :].any():
             known[-1] |= len(here) == 1 or bool(known[-2])  # a piece that was cut itself goes with the one before it
@@ -151,11 +151,11 @@ def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
         lacks = [not of for of, at in zip(lists, indices) if at]
         if not (any if name in SPELLED else all)(lacks):
             columns[name] = joined(lists)
-    for name in SETTINGS:
+    for name in MASKED_WITH:
         columns[name] = next((of for record in records if (of := getattr(record, name)) is not None), None)
     metrics = dict.fromkeys(metric for record in records for metric in record.scores)
     scores = {metric: joined([record.scores.get(metric) for record in records]) for metric in metrics}
-    unknown = runs_of(owner == UNKNOWN)
+    unknown = edges_of_runs(owner == UNKNOWN)
     return PieceRecord(
         **{"offset": [], "drawn": records[0].drawn, **columns},
         scores=scores,
@@ -193,10 +193,10 @@ def scored_runs(owner: IntArray, records: Sequence[PieceRecord]) -> list[int]:
         edges = np.maximum(record.scored, 0)
         for begin, end in zip(edges[::2], edges[1::2]):
             scored[begin:end] |= owner[begin:end] == number
-    return runs_of(scored)
+    return edges_of_runs(scored)
 
 
-def runs_of(member: BoolArray) -> list[int]:
+def edges_of_runs(member: BoolArray) -> list[int]:
     """Where runs of members begin and end."""
     edges: list[int] = np.flatnonzero(np.diff(np.concatenate([[False], member, [False]]))).tolist()
     return edges

@@ -50,7 +50,7 @@ class PieceRecord:
     @classmethod
     def of(cls, stored: Stored) -> "PieceRecord":
         """Read what a doc stores."""
-        kept = {name: of for name, of in stored.items() if name in FIELDS}
+        kept = {name: of for name, of in stored.items() if name in STORED_AS_IS}
         return cls([*accumulate(stored["gaps"])], first=next(iter(stored["scores"].values())), **kept)
 
     def column(self, name: str) -> Sequence[Any] | None:
@@ -97,16 +97,16 @@ class PieceRecord:
     def to_dict(self) -> dict[str, Any]:
         """The value of `_.pll_data`: plain lists, without what is not known."""
         without = ("first", "unknown", "text", *(SPELLED if self.pieces is None else ()))
-        known = {n: of for n, of in vars(self).items() if n not in without and (of is not None or n in SETTINGS)}
+        known = {n: of for n, of in vars(self).items() if n not in without and (of is not None or n in MASKED_WITH)}
         lists = {name: [*of] if isinstance(of, tuple) else of for name, of in known.items()}
         return lists | {"scores": {metric: [*of] for metric, of in self.scores.items()}}
 
 
 EXPECTED = ("rank", "entropy", "alternatives")
-SETTINGS = ("mask_spacing", "mask_margin")
+MASKED_WITH = ("mask_spacing", "mask_margin")  # the settings
 SPELLED = ("pieces", "ids", "start", "end", "word", "window")  # a doc has those of all its pieces, or of none
 BY_PIECE = ("offset", "first", "token", "unit", *EXPECTED, *SPELLED)
-FIELDS = {field.name for field in fields(PieceRecord)} - {"offset", "token", "first", "unknown", "text"}  # stored as is
+STORED_AS_IS = {field.name for field in fields(PieceRecord)} - {"offset", "token", "first", "unknown", "text"}
 
 
 def overlap(runs: Sequence[int], begin: int, end: int) -> bool:

@@ -10,9 +10,9 @@ from spacy.tokens import Doc, Span
 
 from ..arrays import IntArray
 from ..errors import PLLError
-from .joined import Claim, check_pieces, join_records, text_crc
+from .joined import Claim, join_records, piece_checks, text_crc
 from .names import Names
-from .record import FIELDS, PieceRecord, Stored
+from .record import STORED_AS_IS, PieceRecord, Stored
 
 
 def key_of(doc: Doc, data: str) -> Any:
@@ -149,7 +149,7 @@ def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
         key = ("._.", data, tokens.start_char, tokens.end_char) if isinstance(tokens, Span) else key_of(doc, data)
         user_data[key] = given
     elif {"offset", "scores", "scored"} <= given.keys() and isinstance(tokens, Doc):
-        kept = {name: of for name, of in given.items() if name in FIELDS}
+        kept = {name: of for name, of in given.items() if name in STORED_AS_IS}
         user_data[key_of(doc, f"{attr}_data")] = kept | describe_text(doc.text, np.array(given["offset"], np.int64))
     else:
         raise PLLError(
@@ -160,7 +160,7 @@ def set_record(tokens: Doc | Span, value: Any, attr: str) -> None:
 
 def describe_text(text: str, offset: IntArray) -> Stored:
     """What a record stores of a text and of where its pieces begin. offset (int array, shape (pieces,))"""
-    checks = check_pieces(text, offset, np.append(offset, len(text))[1:])
+    checks = piece_checks(text, offset, np.append(offset, len(text))[1:])
     return {
         "crc": text_crc(text),
         "gaps": tuple(np.diff(offset, prepend=0).tolist()),

@@ -81,7 +81,7 @@ def sums_in(
         yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
 
 
-def place_of(tokens: Doc | Span) -> tuple[Doc, int, int]:
+def characters_of(tokens: Doc | Span) -> tuple[Doc, int, int]:
     """A doc, and where a part of it begins and ends, in characters."""
     if isinstance(tokens, Doc):
         return tokens, 0, sys.maxsize if len(tokens) else 0
@@ -99,12 +99,12 @@ def token_value(token: Token, data: str, column: str, combine: str) -> Any:
 
 def sum_tokens(tokens: Doc | Span, data: str, column: str, combine: str) -> Any:
     """The same over a doc or span; None if no wordpiece was scored there."""
-    doc, begin, end = place_of(tokens)
+    doc, begin, end = characters_of(tokens)
     return sum_in(record_of(doc, data), column, combine, begin, end)
 
 
 def _known(tokens: Doc | Span, data: str, column: str) -> list[Any]:
-    doc, begin, end = place_of(tokens)
+    doc, begin, end = characters_of(tokens)
     record = record_of(doc, data)
     return [] if record is None else known_in(record, column, begin, end)
 
@@ -169,7 +169,9 @@ def exp_or_inf(x: float) -> float:
 
 
 def refuse_value(tokens: Doc | Span | Token, value: Any, name: str, data: str) -> None:
-    """RAISES (PLLError): Always."""
+    """RAISES (PLLError): The value is another one than it is, as `Doc.from_json` may set it."""
+    if value == tokens._.get(name):
+        return
     raise PLLError(
         f"_.{name} cannot be set: it is computed from the doc's wordpieces, _.{data}. To keep scores in JSON, write "
         f'doc.to_json(underscore=["{data}"]). For values of your own, register an attribute with another name.'

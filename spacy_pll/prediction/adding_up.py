@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray, Groups, IntArray, begins
-from ..attributes.joined import check_pieces, text_crc
+from ..attributes.joined import piece_checks, text_crc
 from ..attributes.record import Stored, StoredAlternative
 from ..language_model.protocol import Loaded
 from ..scoring.piece_texts import PieceTexts
@@ -90,7 +90,7 @@ def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tu
     end = np.append(begin, 0)[1:]
     last = pieces_of.ends[pieces_of.lengths > 0] - 1
     end[last] = texts.ends[pieces_of.owner[last]]
-    checks = check_pieces("".join(batch.read.texts), begin, end).tobytes().decode("ascii")
+    checks = piece_checks("".join(batch.read.texts), begin, end).tobytes().decode("ascii")
     first = pieces_of.starts[pieces_of.lengths > 0]
     before = np.append(0, begin)[:-1]
     before[first] = texts.starts[pieces_of.owner[first]]

@@ -7,7 +7,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from spacy_pll.attributes.joined import runs_of
+from spacy_pll.attributes.joined import edges_of_runs
 from spacy_pll.attributes.registration import install
 from spacy_pll.attributes.stored import describe_text, store
 
@@ -41,6 +41,6 @@ def record_of_values(doc, metrics, values):
         inside[token.idx : token.idx + len(token)] = own is not None
     return {
         **describe_text(doc.text, np.array(offset, dtype=np.int64)),
-        "scored": tuple(runs_of(inside)),
+        "scored": tuple(edges_of_runs(inside)),
         "scores": dict.fromkeys(metrics, of_pieces),
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll import to_dataframe
-from spacy_pll.attributes.joined import check_pieces, text_crc
+from spacy_pll.attributes.joined import piece_checks, text_crc
 from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.stored import record_of
 
@@ -156,17 +156,17 @@ def test_docs_that_begin_and_end_at_the_same_places():
 def test_the_bits_of_a_piece_depend_on_its_characters_up_to_white_space_alone(text, gaps):
     begin = np.minimum(np.cumsum(gaps, dtype=np.int64), len(text))
     end = np.append(begin, len(text))[1:]
-    found = check_pieces(text, begin, end)
+    found = piece_checks(text, begin, end)
     for one, a, b in zip(found.tolist(), begin.tolist(), end.tolist()):
         own = "" if text[a:b][:1].isspace() else "".join(text[a:b].split()[:1])
-        assert check_pieces(f"x{own} y", np.array([1]), np.array([len(own) + 3])).tolist() == [one] and one < 128
+        assert piece_checks(f"x{own} y", np.array([1]), np.array([len(own) + 3])).tolist() == [one] and one < 128
     assert text_crc(text) == text_crc(text + "  \n")
 
 
 def test_all_bits_are_as_likely_as_each_other():
     words = sorted({"".join(random.Random(i).choices(LETTERS, k=1 + i % 8)) for i in range(8000)})
     begin = np.cumsum([0, *map(len, words)])
-    counts = np.bincount(check_pieces("".join(words), begin[:-1], begin[1:]), minlength=128)[1:]
+    counts = np.bincount(piece_checks("".join(words), begin[:-1], begin[1:]), minlength=128)[1:]
     assert len(counts) == 127 and counts.max() < 1.6 * counts.mean() and counts.min() > 0.5 * counts.mean()
 
 
