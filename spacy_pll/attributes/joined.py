@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ..arrays import BoolArray, IntArray, spread, up_to
+from ..arrays import BoolArray, Groups, IntArray, spread, up_to
 from ..scoring.digests import scrambled
 from ..scoring.wordpieces import is_white_space
 from .record import BY_PIECE, MASKED_WITH, SPELLED, PieceRecord, Stored
@@ -57,7 +57,7 @@ class Claim(NamedTuple):
 
     @classmethod
     def of(cls, begin: int, end: int, stored: Stored) -> "Claim":
-        record, checks = PieceRecord.of(stored).moved(begin), np.frombuffer(stored["checks"].encode("ascii"), np.uint8)
+        record, checks = PieceRecord.of(stored, begin), np.frombuffer(stored["checks"].encode("ascii"), np.uint8)
         return cls(record, begin, end, stored["crc"], np.array(record.offset, np.int64), checks)
 
     def is_whole(self, text: str) -> bool:
@@ -111,9 +111,10 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
         claim = claims[number]
         own = slice(max(0, claim.begin), max(0, claim.end))
         if claim.is_whole(text):
-            others = [claims[other] for other in np.unique(owner[own]).tolist() if other >= 0]
-            agreed = all(claim.agrees(other) for other in others)
-            owner[own] = np.where(owner[own] == NONE, number, owner[own] if agreed else UNKNOWN)
+            is_new = owner[own] == NONE
+            others = () if is_new.all() else np.unique(owner[own][~is_new]).tolist()
+            agreed = all(claim.agrees(claims[other]) for other in others if other != UNKNOWN)
+            owner[own] = np.where(is_new, number, owner[own] if agreed else UNKNOWN)
         else:
             is_under[own], cut[number] = True, claim.known_pieces(text)
     is_free = owner == NONE
@@ -134,21 +135,24 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
 def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
     """One record from those that lie over a text."""
     owner = owners(text, claims)
-    here = [np.flatnonzero((0 <= claim.offset) & (claim.offset < len(text))) for claim in claims]
-    own = [at[owner[claim.offset[at]] == number] for number, (at, claim) in enumerate(zip(here, claims))]
-    order = np.argsort(np.concatenate([claim.offset[at] for claim, at in zip(claims, own)]), kind="stable").tolist()
-    indices, records = [at.tolist() for at in own], renumbered([claim.record for claim in claims])
+    # Of the pieces of all records: which are in the text, and in the record that is of their character.
+    pieces_of, offset = Groups.of([claim.offset for claim in claims]), np.concatenate([one.offset for one in claims])
+    inside = np.flatnonzero((0 <= offset) & (offset < len(text)))
+    own = inside[owner[offset[inside]] == pieces_of.owner[inside]]
+    order = own[np.argsort(offset[own], kind="stable")].tolist()
+    records = renumbered([claim.record for claim in claims])
 
     def joined(lists: Sequence[Sequence[Any] | None]) -> list[Any]:
-        """The values of all pieces; None where a record has none."""
-        parts = ([None] * len(at) if not of else map(of.__getitem__, at) for of, at in zip(lists, indices))
+        """The values of these pieces; None where a record has none."""
+        parts = (of or [None] * n for of, n in zip(lists, pieces_of.lengths.tolist()))
         values = [*chain.from_iterable(parts)]
         return [values[i] for i in order]
 
     columns: dict[str, Any] = {}
+    has_pieces = np.bincount(pieces_of.owner[own], minlength=len(claims)).tolist()
     for name in BY_PIECE:
         lists = [getattr(record, name) for record in records]
-        lacks = [not of for of, at in zip(lists, indices) if at]
+        lacks = [not of for of, n in zip(lists, has_pieces) if n]
         if not (any if name in SPELLED else all)(lacks):
             columns[name] = joined(lists)
     for name in MASKED_WITH:
@@ -174,15 +178,16 @@ def renumbered(records: Sequence[PieceRecord]) -> list[PieceRecord]:
                 first_unit[tuple(draw)], n_units = n_units, n_units + draw[-1]
     drawn, out = [[*draw, first] for draw, first in first_unit.items()] or None, list[PieceRecord]()
     for record in records:
-        change: dict[str, Any] = {"drawn": drawn}
-        change["word"] = [word + first_word for word in record.word]
-        first_word += max(record.word, default=-1) + 1
+        change: dict[str, Any] = {"drawn": drawn} if drawn else {}
+        if record.word:
+            change["word"] = [word + first_word for word in record.word]
+            first_word += max(record.word) + 1
         if record.unit and record.drawn:
             firsts = [first for *_, first in record.drawn]
             draws = [None if unit is None else bisect_right(firsts, unit) - 1 for unit in record.unit]
             moves = [first_unit[tuple(draw)] - first for *draw, first in record.drawn]
             change["unit"] = [unit if i is None else unit + moves[i] for unit, i in zip(record.unit, draws)]
-        out.append(replace(record, **change))
+        out.append(replace(record, **change) if change else record)
     return out
 
 

@@ -48,10 +48,14 @@ class PieceRecord:
     text: str = ""  # how the text begins that has them
 
     @classmethod
-    def of(cls, stored: Stored) -> "PieceRecord":
-        """Read what a doc stores."""
+    def of(cls, stored: Stored, begin: int = 0) -> "PieceRecord":
+        """Read what a doc stores. begin (int): Where the characters of the doc begin, in those of another one."""
         kept = {name: of for name, of in stored.items() if name in STORED_AS_IS}
-        return cls([*accumulate(stored["gaps"])], first=next(iter(stored["scores"].values())), **kept)
+        offset = [*accumulate(stored["gaps"], initial=begin)][1:]
+        for name in ("scored", "start", "end") if begin else ():
+            if name in kept:
+                kept[name] = [place + begin for place in kept[name]]
+        return cls(offset, first=next(iter(stored["scores"].values())), **kept)
 
     def column(self, name: str) -> Sequence[Any] | None:
         """The values by piece: "rank", "entropy", "alternatives", the scores under a metric, or "" for the first one.
@@ -80,12 +84,6 @@ class PieceRecord:
         """The same with other lists."""
         lists: dict[str, Any] = {name: change(of) for name in BY_PIECE if (of := getattr(self, name))}
         return replace(self, **lists, scores={metric: change(of) for metric, of in self.scores.items()})
-
-    def moved(self, by: int) -> "PieceRecord":
-        """The same of a text that begins so many characters further on."""
-        names = ("offset", "scored", "start", "end")
-        lists: dict[str, Any] = {name: [x + by for x in getattr(self, name)] for name in names}
-        return replace(self, **lists)
 
     def by_token(self) -> defaultdict[int, list[int]]:
         """For each token, by its index in the doc: the indices of its pieces in the lists."""
