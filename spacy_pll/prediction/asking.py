@@ -106,10 +106,6 @@ class Asking:
     masks: bool = field(init=False)  # whether anything is masked
     of_words: Sequence[str] = field(init=False)  # the names of the metrics to which it matters which pieces are a word
 
-    def looked_up(self) -> list[Metric]:
-        """The metrics."""
-        return [get_metric(one) if isinstance(one, str) else one for one in self.metrics]
-
     def __post_init__(self) -> None:
         metrics = self.looked_up()  # each is tried now: if one fails, it is not the fault of a doc
         names = [given if isinstance(given, str) else given.name for given in self.metrics]
@@ -119,6 +115,10 @@ class Asking:
             masks=any(one.masks for one in metrics),
             of_words=[name for name, one in zip(names, metrics) if one.looks_at_words],
         )
+
+    def looked_up(self) -> list[Metric]:
+        """The metrics."""
+        return [get_metric(one) if isinstance(one, str) else one for one in self.metrics]
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""

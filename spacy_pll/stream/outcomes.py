@@ -53,7 +53,8 @@ class _Source:
     def pipe(self) -> Generator[Doc, None, None]:
         """What the pipeline makes of the next texts."""
         predictor = get_scorer(self.nlp).predictor
-        ends, others = (predictor.ends_of_batches(self.batch_size, self.done) for _ in range(2))
+        loaded, reading = predictor.prepare(), predictor.reading
+        ends, others = (reading.ends_of_batches(loaded, self.batch_size, self.done) for _ in range(2))
 
         def docs() -> Iterator[Doc]:
             while (doc := self.take(ends)) is not None:

@@ -171,6 +171,7 @@ def test_a_gpu_has_a_batch_ahead_and_batches_grow(make_nlp, monkeypatch, tmp_pat
     nlp = make_nlp("bert", mask_margin=0)
     nlp.to_disk(tmp_path / "model")
     monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", grows)
+    monkeypatch.setattr("spacy_pll.evaluation.agreement.GPU_BATCHES", 100)  # in one turn
     WAYS[way](nlp, texts_of(n), size, tmp_path)
     assert len(submitted) == (2 if way in ("agree", "compare_margins") else 1)
     for done in submitted.values():
@@ -188,10 +189,9 @@ def test_a_gpu_has_a_block_ahead(make_nlp, tmp_path, submitted, way):
 
 
 def test_scorers_take_turns_on_a_gpu(make_nlp, monkeypatch, submitted):
-    """Their passes are not in the queue of the GPU together: the time of each is its own."""
+    """Their passes are not in the queue of the GPU together: the time of each is its own. Batches grow on."""
     nlp = make_nlp("bert", mask_margin=0)
     monkeypatch.setattr("spacy_pll.evaluation.agreement.GPU_BATCHES", 2)
-    spacy_pll.agree(nlp, nlp, texts_of(60), batch_size=12)
-    assert [list(map(abs, done)) for done in submitted.values()] == [[12, 12, 12, 12] * 2 + [12, 12]] * 2
-    for done in submitted.values():
-        assert list(accumulate(1 if n > 0 else -1 for n in done)) == [1, 2, 1, 0] * 2 + [1, 0]
+    monkeypatch.setattr("spacy_pll.prediction.batches.GPU_DOCS", (12, 40))
+    spacy_pll.agree(nlp, nlp, texts_of(130), batch_size=12)
+    assert [*submitted.values()] == [[12, 24, -12, -24, 40, 40, -40, -40, 14, -14]] * 2

@@ -2,13 +2,16 @@ import inspect
 import io
 import math
 from contextlib import redirect_stderr
+from itertools import accumulate
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll import agree, compare_margins, compare_pairs, minimal_pairs, perplexity, score
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.settings import BATCH_SIZE
-from spacy_pll.stream.known import TextSums, score_places
+from spacy_pll.stream.known import KeptScores, TextSums, in_batches, score_places
 from spacy_pll.stream.workers import Work
 
 from ..conftest import change
@@ -59,3 +62,23 @@ def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp)
     functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, Work, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}
+
+
+@given(st.lists(st.integers(1, 4), max_size=5), st.data())
+def test_what_is_known_is_not_found_again_and_parts_have_whole_batches(sizes, data):
+    """Of a run that goes on behind any batch, and of things that come behind others."""
+    batches = [[(batch, number) for number in range(size)] for batch, size in enumerate(sizes)]
+    things, kept = [thing for batch in batches for thing in batch], KeptScores()
+    n_batches, first = data.draw(st.integers(0, len(sizes))), data.draw(st.integers(0, 2))
+    n_known, asked, added = sum(sizes[:n_batches]), [], []
+    kept.found = ["other"] * first + things[:n_known]
+    kept.add = lambda results, ends_batch: added.append((*results, ends_batch))
+
+    def find(n):
+        asked.append(n)
+        yield from in_batches(batches[n_batches:])
+
+    assert list(kept.each(find, len(things), first)) == things and asked == [n_known]
+    assert [thing for thing, _ in added] == things[n_known:]
+    ends = [number for number, (_, ends_batch) in enumerate(added, n_known + 1) if ends_batch]
+    assert ends == list(accumulate(sizes))[n_batches:]
