@@ -23,6 +23,6 @@ class TokenizedDocs:
     def asked(self) -> Contexts:
         """The contexts, in which what was not drawn is not scored."""
         contexts = self.contexts
-        if not self.draws:
+        if self.drawn is None:
             return contexts
         return replace(contexts, scored=contexts.scored & self.scored[self.wordpieces.token[contexts.piece]])

@@ -43,13 +43,16 @@ def test_the_texts_of_a_suite_are_tokenized_once(make_nlp, monkeypatch, words):
         tokenized.extend(texts)
         return encode(cls, texts, *more)
 
-    expected = minimal_pairs(nlp, pairs).scores
+    def sums():
+        return minimal_pairs(nlp, pairs).scores["word_l2r"].sums.tolist()
+
+    expected = sums()
     monkeypatch.setattr(Encoded, "of", classmethod(count))
-    assert minimal_pairs(nlp, pairs).scores == expected
+    assert sums() == expected
     assert len(tokenized) == (4 if words == "spacy" else 8)
     tokenized.clear()
     monkeypatch.setattr("spacy_pll.stream.contexts.MAX_KEPT_IDS", 0)
-    assert minimal_pairs(nlp, pairs).scores == expected
+    assert sums() == expected
     assert len(tokenized) == 8
     assert nlp.get_pipe("pll").predictor.kept is None
 

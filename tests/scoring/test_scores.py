@@ -126,7 +126,7 @@ def test_the_attributes(make_nlp):
             assert first_choices == (ranks[mine] == 1).sum()
             if len(mine):
                 assert rank == ranks[mine].max() and type(rank) is int
-                assert alternatives == record["alternatives"][mine[0]] and len(alternatives) == 3
+                assert alternatives == list(record["alternatives"][mine[0]]) and len(alternatives) == 3
             else:  # white space
                 assert rank is None and alternatives == []
         assert doc._.get(f"{attr}_entropy") == pytest.approx(entropies.sum())
