@@ -34,8 +34,7 @@ def piece_checks(text: str, begin: IntArray, end: IntArray) -> IntArray:
 
     begin, end (int arrays, shape (pieces,)): Where each piece begins, and where the next one does. Not decreasing.
     """
-    codes, spaces = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), np.flatnonzero(is_white_space(text))
-    end = np.minimum(end, np.append(spaces, len(text))[np.searchsorted(spaces, begin)])
+    codes, end = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), ends_of_pieces(text, begin, end)
     lengths, terms = end - begin, np.zeros(len(codes), dtype=np.uint64)
     at = spread(begin, lengths)
     terms[at] = scrambled(codes[at], 2) * (scrambled(at - np.repeat(begin, lengths), 1) | np.uint64(1))
@@ -43,6 +42,29 @@ def piece_checks(text: str, begin: IntArray, end: IntArray) -> IntArray:
     digests = (sums[end] - sums[begin]) >> np.uint64(32)
     checks: IntArray = np.where(lengths > 0, 1 + digests % np.uint64(127), 0).astype(np.uint8)
     return checks
+
+
+def ends_of_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
+    """Where the next piece begins, or the first white space behind the beginning of the piece. int, shape (pieces,)."""
+    spaces = np.append(np.flatnonzero(is_white_space(text)), len(text))
+    out: IntArray = np.minimum(end, spaces[np.searchsorted(spaces, begin)])
+    return out
+
+
+class Words(NamedTuple):
+    """What stands between white space in a text. White space goes with the word before it, or else the first one."""
+
+    visible: BoolArray  # bool, shape (characters,): no white space
+    of: IntArray  # int, shape (characters,): the number of the word
+    begin: IntArray  # int, shape (words,): where each begins
+    length: IntArray  # int, shape (words,): how many visible characters it has
+
+    @classmethod
+    def in_text(cls, text: str) -> "Words":
+        visible = ~is_white_space(text)
+        begin = np.flatnonzero(visible & ~np.append(False, visible[:-1])) if visible.any() else np.zeros(1, np.int64)
+        number = np.maximum(np.searchsorted(begin, np.arange(len(text)), side="right") - 1, 0)
+        return cls(visible, number, begin, np.bincount(number, visible, len(begin)).astype(np.int64))
 
 
 class Claim(NamedTuple):
@@ -69,44 +91,40 @@ class Claim(NamedTuple):
         same = (list(b.scores[metric][own]) == list(a.scores[metric]) for metric in a.scores.keys() & b.scores.keys())
         return list(b.offset[own]) == list(a.offset) and all(same)
 
-    def known_pieces(self, text: str) -> tuple[IntArray, IntArray]:
-        """Where the pieces begin and end that are in a text, as their bits say. int, shape (pieces,)."""
-        n, white, ends = len(text), is_white_space(text), np.append(self.offset, self.end)[1:]
-        here = np.flatnonzero((self.offset >= 0) & (self.offset < n))
-        begin, end = self.offset[here], np.minimum(ends[here], n)
-        known = piece_checks(text, begin, end) == self.checks[here]
-        known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its bits
-        if len(here) and ends[here[-1]] > n and not white[begin[-1] :].any():
-            known[-1] |= len(here) == 1 or bool(known[-2])  # a piece that was cut itself goes with the one before it
-        if self.begin <= 0 and self.end >= len(text.rstrip()) and known.all():
-            return np.array([0]), np.array([n])  # all of the text is a part of that of the record
-        # A piece has its characters up to the first white space, and that white space. One that begins with white space
-        # has no bits to know it by, and goes with the one before it.
-        known &= known[np.maximum.accumulate(np.where(white[begin], 0, np.arange(len(here))))]
-        return begin[known], np.minimum(end, next_word(white, begin))[known]
+    def is_in(self, text: str, words: Words, alone: bool) -> BoolArray:
+        """Which words of a text have the pieces of the record, as their checks say. bool, shape (words,).
 
-
-def next_word(white: BoolArray, begin: IntArray) -> IntArray:
-    """From some characters of a text to the next one behind white space. int, shape (characters,)."""
-    n, is_first = len(white), np.append(False, white[:-1] & ~white[1:])
-    places = np.append(np.flatnonzero(is_first), n)
-    out: IntArray = places[np.searchsorted(places, begin, side="right")]
-    return out
+        alone (bool): There is no other record. Then words without a piece may be of this one, too.
+        """
+        first, last = max(0, self.begin), min(len(text), self.end)
+        ends, here = np.append(self.offset, self.end)[1:], (self.offset >= first) & (self.offset < last)
+        begin, end, own = self.offset[here] - first, np.minimum(ends[here], last) - first, text[first:last]
+        known = piece_checks(own, begin, end) == self.checks[here]
+        known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its check
+        end = ends_of_pieces(own, begin, end)
+        if len(begin) and ends[here][-1] > len(text) == first + end[-1]:  # the text ends within the piece
+            known[-1] |= len(begin) == 1 or bool(known[-2])
+        if alone and self.begin <= 0 and self.end >= len(text.rstrip()) and known.all():
+            return np.ones(len(words.begin), dtype=bool)
+        word, n = words.of[begin + first], len(words.begin)
+        n_known = np.bincount(word[known], (end - begin)[known], n)
+        is_known: BoolArray = (n_known == words.length) & (np.bincount(word[~known], minlength=n) == 0)
+        return is_known & (np.bincount(word, minlength=n) > 0)
 
 
 def owners(text: str, claims: Sequence[Claim]) -> IntArray:
     """For each character of a text the number of the record that is of it; or `NONE`, or `UNKNOWN`. int, shape
     (characters,).
 
-    A record whose whole text is there has all of it. A record of a doc that was cut has the pieces that are there, as
-    their bits say. It is unknown whose a piece is if two records have it. If a record lies over visible characters that
-    no record has, these are of a doc that was not scored; or that was, and spaCy kept another record that begins and
-    ends at the same places. So they are unknown, and with them the pieces beside them, whose bits may be the right ones
-    by chance.
+    A record whose whole text is there has all of it. A record of a doc that was cut has the words whose pieces are
+    there, as their checks say: docs are joined at white space. It is unknown whose a word is if two records have it. If
+    a record lies over a word that no record has, this is of a doc that was not scored; or that was, and spaCy kept
+    another record that begins and ends at the same places. So it is unknown, and so are the words beside it, whose
+    checks may be right by chance.
     """
-    visible = ~is_white_space(text)
-    owner, is_under = np.full(len(text), NONE), np.zeros(len(text), dtype=bool)
-    cut = dict[int, tuple[IntArray, IntArray]]()
+    words, owner = Words.in_text(text), np.full(len(text), NONE)
+    cut = dict[int, BoolArray]()  # the words of the records of docs that were cut
+    is_under = np.zeros(len(text), dtype=bool)
     for number in sorted(range(len(claims)), key=lambda i: claims[i].begin - claims[i].end):  # the longest one first
         claim = claims[number]
         own = slice(max(0, claim.begin), max(0, claim.end))
@@ -116,20 +134,18 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
             agreed = all(claim.agrees(claims[other]) for other in others if other != UNKNOWN)
             owner[own] = np.where(is_new, number, owner[own] if agreed else UNKNOWN)
         else:
-            is_under[own], cut[number] = True, claim.known_pieces(text)
-    is_free = owner == NONE
-    for number, (begin, end) in cut.items():
-        at = spread(begin, end - begin)
-        at = at[is_free[at]]
-        owner[at] = np.where(owner[at] == NONE, number, UNKNOWN)
-    is_lost = is_under & visible & (owner == NONE)
-    owner[is_lost] = UNKNOWN
-    # Of the visible characters alone. The last entry is for those that do not exist.
-    lost, before = np.append(is_lost[visible], False), up_to(visible)
-    for begin, end in cut.values():
-        beside = lost[before[begin] - 1] | lost[before[end]]
-        owner[spread(begin[beside], (end - begin)[beside])] = UNKNOWN
-    return owner
+            is_under[own], cut[number] = True, claim.is_in(text, words, alone=len(claims) == 1)
+    if not cut:
+        return owner
+    is_free = np.bincount(words.of[(owner != NONE) & words.visible], minlength=len(words.begin)) == 0
+    of_word = np.full(len(words.begin), NONE)
+    for number, is_known in cut.items():
+        of_word[is_known & is_free] = np.where(of_word[is_known & is_free] == NONE, number, UNKNOWN)
+    is_lost = np.bincount(words.of[is_under & words.visible], minlength=len(words.begin)) > 0
+    is_lost &= is_free & (of_word == NONE)
+    beside = np.append(False, is_lost[:-1]) | np.append(is_lost[1:], False)
+    of_word[is_lost | beside & (of_word != NONE)] = UNKNOWN
+    return np.where(owner == NONE, of_word[words.of], owner)
 
 
 def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:

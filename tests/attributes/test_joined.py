@@ -110,7 +110,7 @@ def test_docs_that_were_cut_and_joined_have_their_own_values_or_an_error():
     counts = Counter[str]()
     for seed in MANY:
         counts += compare(*joined_docs(random.Random(seed), ["whole", "cut", "cut"]))
-    assert not counts["wrong"] and counts["error"] < 0.05 * counts.total()
+    assert not counts["wrong"] and counts["error"] < 0.1 * counts.total()
 
 
 def test_beside_docs_that_were_not_scored_there_is_more_that_is_not_known():
@@ -129,6 +129,18 @@ def test_all_parts_of_a_doc_make_it_up_again():
         parts = [doc[a:b].as_doc(copy_user_data=True) for a, b in zip(edges, edges[1:])]
         joined = copied(draw, Doc.from_docs(parts, ensure_whitespace=False))
         assert joined.text == doc.text and values(joined) == values(doc) and joined._.any == doc._.any
+
+
+def test_sentences_that_are_joined_without_others_have_their_own_values(make_nlp):
+    """The full stop before a sentence is that of another one, at the same place."""
+    nlp = make_nlp("bert", keep_pieces=True)
+    doc, other = nlp("The cats sleep. I can't believe it. Nobody knows the souvenir."), nlp("A cat.")
+    first, second, third = (doc[a:b].as_doc(copy_user_data=True) for a, b in ((0, 4), (4, 10), (10, 15)))
+    for parts in ([first, third], [third, second], [first, other], [other, third], [first, second, third]):
+        joined = Doc.from_docs(parts)
+        assert [token._.pll for token in joined] == [token._.pll for part in parts for token in part]
+        assert joined._.pll == pytest.approx(sum(part._.pll for part in parts))
+        assert joined._.pll_data["pieces"] == [piece for part in parts for piece in part._.pll_data["pieces"]]
 
 
 def test_docs_that_begin_and_end_at_the_same_places():
