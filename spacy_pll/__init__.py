@@ -26,6 +26,7 @@ from .analysis.normalised import normalise
 from .analysis.slots import slots
 from .analysis.unigrams import Unigrams, load_unigrams
 from .component import PLLScorer, get_scorer
+from .errors import InputError, PLLError
 from .evaluation.agreement import Agreement, agree
 from .evaluation.choice_readers import read_choices
 from .evaluation.choices import choices
@@ -57,9 +58,11 @@ __all__ = [
     "Choice",
     "Comparison",
     "Filler",
+    "InputError",
     "MaskRows",
     "Measurement",
     "Option",
+    "PLLError",
     "PLLScorer",
     "Pair",
     "Perplexity",
