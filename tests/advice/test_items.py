@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll.advice.items import (
@@ -49,6 +49,12 @@ def test_choices_that_differ_in_what_was_perhaps_not_meant(choices, data):
             assert f"in {share} choices. " in message
 
 
+def test_of_few_choices_all_may_be_meant_to_end_apart():
+    choices = [[TextInContext("A cat."), TextInContext("A cat")]] * SEVERAL
+    found = [ended_apart(choices[:n], ["line 1"] * n, "choices") for n in (SEVERAL - 1, SEVERAL)]
+    assert found[0] is None and f"in {SEVERAL} of {SEVERAL} choices" in found[1]
+
+
 @given(st.lists(texts, max_size=5), st.lists(texts, max_size=5))
 def test_sentences_with_marks(bad, good):
     """None that is acceptable has one: then it is no judgment."""
@@ -58,6 +64,7 @@ def test_sentences_with_marks(bad, good):
     assert not message or message.startswith(f"line {marked.index(True)}: a mark such as * stands only before ")
 
 
+@example(200, {1, 7})
 @given(st.integers(1, 400), st.sets(st.integers(0, 399), max_size=6))
 def test_choices_with_their_right_option_twice(n, equal):
     equal = sorted(i for i in equal if i < n)

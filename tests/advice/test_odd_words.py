@@ -40,6 +40,10 @@ def test_wordpieces_as_rows(text, place):
     assert f"'{place.split(chr(39))[1]}'" in message and "Row 1," not in message
 
 
+def test_a_piece_that_goes_on_stands_behind_a_word():
+    assert said_of("She left . ##tag it", "##tag it") == [] and said_of("She left ##tag it")
+
+
 @pytest.mark.parametrize(
     ("word", "found"),
     [

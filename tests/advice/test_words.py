@@ -1,6 +1,6 @@
 import warnings
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll.advice.words import FIRST_WORDS, WordAdvice
@@ -8,6 +8,7 @@ from spacy_pll.advice.words import FIRST_WORDS, WordAdvice
 KNOWN, UNKNOWN, NUMBER = ("the", -3.0), ("und", None), ("747", None)
 
 
+@example([[KNOWN] * 40 + [UNKNOWN] * 5, [KNOWN] * 5])
 @given(st.lists(st.lists(st.sampled_from([KNOWN] * 6 + [UNKNOWN, NUMBER]), max_size=30), max_size=8))
 def test_the_first_words_tell_the_language(docs):
     """Whole docs are counted, until there are so many words with a letter."""
