@@ -7,7 +7,6 @@ from typing import Any
 from spacy.tokens import Doc
 
 from .errors import PLLError
-from .user_warnings import warn_user
 
 Text = str | Doc
 AT_A_TERMINAL = "type `spacy-pll score FILE OUTPUT.csv` at a terminal"
@@ -21,7 +20,7 @@ def check_texts(texts: Any, name: str = "texts") -> None:
     RAISES (ValueError): It is.
     """
     columns = getattr(texts, "columns", None)
-    if isinstance(texts, os.PathLike) or isinstance(texts, str) and _is_path(texts):
+    if isinstance(texts, os.PathLike) or isinstance(texts, str) and is_path(texts):
         found, advice = f"the path {str(texts)!r}", f"Read its texts first, or {AT_A_TERMINAL}."
     elif isinstance(texts, str | Doc):
         found, advice = f"one text: {str(texts)!r:.50}", "Write [text]."
@@ -37,13 +36,7 @@ def check_texts(texts: Any, name: str = "texts") -> None:
     raise PLLError(f"`{name}` must be a list of texts. It is {found}. {advice}")
 
 
-def warn_of_path(text: str | Doc) -> None:
-    """Warn if a text is the path of a file or folder, whose texts were perhaps meant."""
-    if isinstance(text, str) and _is_path(text):
-        warn_user(f"{text!r} is read as a text, and is the path of a file or folder. To score that, {AT_A_TERMINAL}.")
-
-
-def _is_path(text: str) -> bool:
+def is_path(text: str) -> bool:
     """Whether there is such a file, or a folder whose path is no mere word."""
     return len(text) < 1000 and (os.path.isfile(text) or "/" in text and os.path.isdir(text))
 

@@ -11,9 +11,11 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ..advice.clauses import clause_as_word
+from ..advice.giving import advise
 from ..attributes.stored import read_record
 from ..errors import PLLError
-from ..prediction.text_warnings import DIVIDED, UNSPACED_PIECES, is_clause, warn_of_clause
+from ..unspaced import DIVIDED
 from .unigrams import Unigrams, load_unigrams
 
 
@@ -76,8 +78,9 @@ def normalise(
     if len(drawn) < len(places):
         problem = f"Of the {len(places)} wordpieces of {tokens.text[:50]!r}, {len(drawn)} were drawn by `sample_words`"
         raise PLLError(f"{problem}, and whole texts are normalised.", "Use a pipeline without it.")
-    if method == "per_word":
-        _watch_words(tokens.doc, Counter(record.token[i] for i in places))
+    if method == "per_word" and tokens.doc.lang_ not in DIVIDED:
+        words = ((tokens.doc[token].text, n) for token, n in Counter(record.token[i] for i in places).items())
+        advise(clause_as_word(words, "`per_word`", "use `mean_lp` or `per_character`", is_named=False))
     ids, pieces = [record.ids[i] for i in places], [record.pieces[i] for i in places]
     parts = Parts(
         score=sum(record.scores[metric][i] for i in places),
@@ -88,13 +91,6 @@ def normalise(
         characters=len({character for i in places for character in range(record.start[i], record.end[i])}),
     )
     return NORMALISATIONS[method](parts)
-
-
-def _watch_words(doc: Doc, n_pieces: Counter[int]) -> None:
-    """Warn if a token is a clause. n_pieces (Counter[int]): Of each token."""
-    long = (doc[token].text for token, n in n_pieces.items() if n >= UNSPACED_PIECES and doc.lang_ not in DIVIDED)
-    if clause := next((text for text in long if is_clause(text, UNSPACED_PIECES)), None):
-        warn_of_clause(clause, "`per_word`", "use `mean_lp` or `per_character`", is_named=False)
 
 
 def check_method(method: str, unigrams: Unigrams | None) -> None:

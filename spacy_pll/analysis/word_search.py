@@ -9,8 +9,8 @@ import numpy as np
 from spacy.util import minibatch
 
 from ..errors import InputError
-from ..prediction.text_warnings import UNSPACED_CHARACTER
 from ..stream.contexts import read_places
+from ..unspaced import UNSPACED_CHARACTER
 from ..user_warnings import warn_user
 from .filling import Filler, Slots
 from .gaps import GAP, Slot

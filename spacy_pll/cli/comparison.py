@@ -13,7 +13,7 @@ from spacy.language import Language
 from ..component import PLLScorer, get_scorer
 from ..corpus.formats import write_table
 from ..errors import InputError, PLLError
-from ..evaluation.choices import ChoiceSuite, place_of
+from ..evaluation.choices import ChoiceSuite
 from ..evaluation.items import levels, sample_items
 from ..evaluation.measurements import ACCURACY, Measurement, Ties
 from ..evaluation.suites import Suite, check_suite, score_texts, with_fake_scores
@@ -148,7 +148,7 @@ class Evaluation:
         overall = [one for one in measured if one.is_of(())]
         lines = [ties_line(overall, self.ties, suite.unit)]
         if equal := suite.with_equal_options:
-            has, first = "has" if len(equal) == 1 else "have", place_of(suite.choices, equal[0], suite.unit)
+            has, first = "has" if len(equal) == 1 else "have", suite.locations[equal[0]]
             lines.append(f"{len(equal):,} of the {suite.unit} {has} two equal options, first {first}.\n")
         return "".join(lines) + (f"\n{difference_table(overall)}" if len(overall) > 1 else "")
 

@@ -6,11 +6,12 @@ from typing import Literal
 from spacy.tokens import Doc
 from wasabi import table
 
+from ..advice.giving import advise
+from ..advice.texts import path_as_text
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
-from ..texts import warn_of_path
 from ..visualize.masked_texts import MaskedText, masked_table, masked_texts
 from ..visualize.text import format_cell, format_percent, list_alternatives
 from .options import described, pipeline_options
@@ -39,8 +40,7 @@ def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) 
     scorer = get_scorer(nlp)
     # Python decodes shell arguments that are not valid UTF-8 to lone surrogates, which spaCy does not accept.
     clean = [text.encode("utf8", "surrogateescape").decode("utf8", "replace") for text in texts]
-    for text in clean:
-        warn_of_path(text)
+    advise(*map(path_as_text, clean))
     for doc in nlp.pipe(clean):
         for name in scorer.settings.metrics if masks else ():
             say(mask_table(masked_texts(nlp, doc, name, component=scorer.name), scorer.names.metrics[name]))

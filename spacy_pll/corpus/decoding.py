@@ -4,22 +4,18 @@ import codecs
 import io
 import json
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import IO, Any
 
+from ..advice.encodings import WINDOWS, other_encoding
+from ..advice.giving import advised_of_each
 from ..errors import InputError
 from ..files import to_json
 from .records import ReadOptions, RowError
 
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # neither is valid UTF-8
-# What stands in Windows' encodings where others have control characters, such as quotation marks and dashes.
-CONTROL_CHARACTER = re.compile(r"[\x80-\x9f]")
-WINDOWS = {
-    "iso8859-1": "cp1252", "iso8859-15": "cp1252", "iso8859-2": "cp1250", "iso8859-5": "cp1251", "iso8859-7": "cp1253",
-    "iso8859-9": "cp1254", "iso8859-8": "cp1255", "iso8859-6": "cp1256", "iso8859-13": "cp1257",
-}  # fmt: skip
 
 
 def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, str]]:
@@ -27,7 +23,14 @@ def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator
 
     Where errors are skipped, a byte that is not valid stays in its line as a lone surrogate.
     """
-    number, guess, is_warned, encoding = 0, "cp1252", False, options.encoding
+    lines, encoding = _decoded(file, name, options), options.encoding
+    if codecs.lookup(encoding).name not in WINDOWS:
+        return lines
+    return advised_of_each(lines, partial(other_encoding, name=name, encoding=encoding))
+
+
+def _decoded(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, str]]:
+    number, guess, encoding = 0, "cp1252", options.encoding
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     peek = getattr(file, "peek", None)
     if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
@@ -41,8 +44,6 @@ def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator
                 raise UnicodeError("every other byte is 0")
             if not options.skip_errors:
                 line.encode("utf8")
-            if not is_warned and (found := CONTROL_CHARACTER.search(line)):
-                is_warned = _warn_of_encoding(f"{name}, line {number}", line, found[0], encoding)
             yield number, line
     except UnicodeError as error:
         where, why = "line 1" if guess == "utf-16le" or not number else f"after line {number}", str(error)
@@ -65,23 +66,6 @@ def _with_ends(lines: Iterable[str]) -> Iterator[str]:
     first = next(lines, "")
     yield from [first] if first.endswith("\n") else re.findall(r"[^\r]*\r|[^\r]+", first)
     yield from lines
-
-
-def _warn_of_encoding(location: str, line: str, character: str, encoding: str) -> bool:
-    """Warn if a line with a control character is in the encoding of Windows that is most like the given one, or in
-    UTF-8, and say whether it is.
-    """
-    used = codecs.lookup(encoding).name
-    for other in ("utf-8", WINDOWS[used]) if used in WINDOWS else ():
-        with suppress(UnicodeError):
-            meant = line.encode(used).decode(other).strip()
-            warnings.warn(
-                f"{location}: in {encoding}, U+{ord(character):04X} is a control character, which no model reads. In "
-                f"{other}, the line is {meant!r:.100}. If that is right, give `encoding={other!r}`.",
-                stacklevel=1,
-            )
-            return True
-    return False
 
 
 def invalid_byte(text: str, options: ReadOptions) -> str:

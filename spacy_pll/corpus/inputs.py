@@ -1,10 +1,9 @@
 """What a run reads: the texts, and what is known of all of them before the first is scored."""
 
-import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,6 +15,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ..advice.giving import advised
+from ..advice.texts import single_words
 from ..cells import is_missing
 from ..component import get_scorer
 from ..errors import InputError
@@ -25,7 +26,6 @@ from ..stream.contexts import PLACES_AT_ONCE, SHARED_ADVICE, between, read_place
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows, check_columns
 from ..tables.words import WordRows
-from ..user_warnings import warn_user
 from .columns import InputColumns
 from .decoding import writable_fields
 from .readers import read_records
@@ -128,11 +128,6 @@ class Input(FileOptions):
             yield replace(self, path=str(file))
 
 
-# Of so many texts with other columns, nearly all are seldom one word. Where no spaces are written, sentences look so.
-MANY = 20
-SINGLE_WORD = re.compile(r"[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]{1,25}")
-
-
 def checked_records(
     source: Input,
     nlp: Language,
@@ -192,20 +187,16 @@ def _needs_spans(nlp: Language, rows: TextRows) -> str:
 
 def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int, str]:
     """The fingerprints of the first texts, by how many they are: of so many as `ends` has, and last of all."""
-    n, single, fingerprint, found = 0, 0, "", {0: ""}
-    for n, record in enumerate(records, 1):
-        text = record.text if isinstance(record.text, str) else record.text.text
-        single += bool(record.fields) and bool(SINGLE_WORD.fullmatch(text.strip()))
+    n, fingerprint, found = 0, "", {0: ""}
+    for n, record in enumerate(advised(records, _single_words), 1):
         fingerprint = record.fingerprint
         if n in ends:
             found[n] = fingerprint
-    if n >= MANY and single > 0.9 * n:
-        warn_user(
-            f"{single:,} of {n:,} texts are one word each, and are scored without their neighbours. If this is a table "
-            "with one word of a text in each row, score the words in their texts, with `spacy-pll words` or in Python "
-            "with `spacy_pll.score_words`."
-        )
     return {**found, n: fingerprint}
+
+
+def _single_words(records: Sequence[Record]) -> str | None:
+    return single_words([(record.text, record.fields) for record in records])
 
 
 def too_long(text: str | Doc, nlp: Language) -> str | None:

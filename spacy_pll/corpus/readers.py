@@ -14,6 +14,8 @@ from typing import IO, Any
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..advice.giving import advised
+from ..advice.lines import HEAD, table_in_corpus
 from ..cells import NA, Missing
 from ..compression import format_of, open_file
 from ..errors import InputError, no_column
@@ -31,7 +33,6 @@ from .records import (
     get_text,
     warn_of_missing,
 )
-from .txt_tables import watched
 
 OF_WORD_PROCESSORS = (".docx", ".doc", ".odt", ".rtf", ".pages")
 SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
@@ -143,7 +144,7 @@ def check_format(path: Path, known: Collection[str], ending: str | None = None) 
 
 def _read_txt(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:
     numbered = numbered_lines(file, name, options)
-    texts = watched((line.rstrip("\r\n") for _, line in numbered), name)
+    texts = advised((line.rstrip("\r\n") for _, line in numbered), partial(table_in_corpus, name=name), HEAD)
     for number, text in enumerate(texts, 1):
         location = f"{name}, line {number}"
         problem = invalid_byte(text, options) if options.skip_errors else ""

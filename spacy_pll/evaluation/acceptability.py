@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..advice.giving import advise
+from ..advice.items import judged_sentences
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..corpus.records import get_text
 from ..errors import InputError, no_column
@@ -20,7 +22,7 @@ from ..stream.contexts import TextInContext
 from ..tables.rows import check_columns
 from .intervals import Estimate, Z, furthest_where, percentiles, ranks
 from .items import Fields
-from .labels import JUDGMENT, check_judgments, is_good
+from .labels import is_good
 from .measurements import Measurement
 from .readers import check_distinct, of_folders, rows_of
 from .suites import Suite
@@ -139,7 +141,6 @@ def read_acceptability(
         fields.append(Fields(place, {**of_file, **{k: v for k, v in row.items() if k not in (of_text, of_label)}}))
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
-    marked = {good: [bool(JUDGMENT.match(s)) for s, one in zip(sentences, labels) if one == good] for good in (0, 1)}
-    places = [one.place for one, is_one in zip(fields, labels) if not is_one]
-    check_judgments(marked[0] if not any(marked[1]) else [], places, "sentences that are not acceptable")
+    bad, acceptable = ([s for s, label in zip(sentences, labels) if label is kind] for kind in (False, True))
+    advise(judged_sentences(bad, acceptable, [one.place for one, label in zip(fields, labels) if not label]))
     return Acceptability(sentences, labels, threshold, fields)

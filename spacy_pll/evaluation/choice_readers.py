@@ -6,6 +6,8 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Literal
 
+from ..advice.giving import advise
+from ..advice.items import copies
 from ..cells import label_of, number_in
 from ..corpus.records import Nested, get_text
 from ..errors import InputError, no_column
@@ -14,7 +16,7 @@ from ..stream.contexts import separated
 from .choices import check_choice
 from .items import ONE_OPTION, PARADIGM, Choice, Fields, Option
 from .labels import FromZero, LabelKind, Labelled, read_labels
-from .readers import check_copies, check_distinct, of_folders, rows_of
+from .readers import check_distinct, of_folders, rows_of
 
 EwokReading = Literal["texts", "contexts"]
 # The columns of files that are published.
@@ -95,7 +97,7 @@ def read_choices(
         numbers = read_labels([*of_one.values()], label or "label", labels)
         for i, number in zip(of_one, numbers):
             found[i] = found[i]._replace(right=number)
-    check_copies((choice.fields, (*choice.options, choice.right)) for choice in found)
+    advise(*copies((choice.fields, (*choice.options, choice.right)) for choice in found))
     return found
 
 

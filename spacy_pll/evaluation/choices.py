@@ -3,27 +3,24 @@ option is right, how the scores correlate with the preferences of people. A mini
 """
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 from spacy.language import Language
 
+from ..advice.giving import advise
+from ..advice.items import begun_apart, ended_apart, equal_options, judged_options
 from ..arrays import FloatArray, Groups, IntArray, lazy
 from ..errors import InputError, PLLError
 from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.contexts import Placed
 from ..stream.workers import Work
-from ..user_warnings import warn_user
 from .items import ONE_OPTION, Choice, Item, Option, levels, smallest
-from .labels import JUDGMENT, check_judgments
 from .measurements import Measurement, Ties, accuracies, correlations, outcomes_of
 from .suites import Suite, SuiteScores, read_alike, score_texts, warn_of_alike
 from .text_scores import TextScores
-
-SEVERAL = 10  # of so many choices, not all are meant to differ in their punctuation
-SENTENCE_END = re.compile(r"""[.!?…。！？؟।]["'”’»)\]\s]*\Z""")
 
 
 @with_known_values
@@ -91,34 +88,6 @@ def check_choice(choice: Any, place: str) -> None:
             raise InputError(f"{place}: an option is empty. Each needs a text.")
 
 
-def place_of(items: Sequence[Choice], i: int, unit: str) -> str:
-    """Where a choice is from, for messages."""
-    fields = getattr(items[i], "fields", None)
-    return str(getattr(fields, "place", f"{unit.removesuffix('s').capitalize()} {i + 1}"))
-
-
-def check_ended_alike(items: Sequence[Choice], unit: str) -> None:
-    """Warn if a full stop stands behind some options of a choice alone. unit (str): What the choices are called."""
-    ended = ({bool(SENTENCE_END.search(one.text)) for one in choice.options if not one.after} for choice in items)
-    odd = [i for i, kinds in enumerate(ended) if len(kinds) > 1]
-    if odd and len(items) >= SEVERAL:
-        warn_user(
-            f"{place_of(items, odd[0], unit)}: a full stop or the like stands behind one option and not another, as in "
-            f"{len(odd):,} of {len(items):,} {unit}. If that is not what you want to compare, correct it."
-        )
-
-
-def check_begun_alike(items: Sequence[Choice], unit: str) -> None:
-    """Warn if white space stands before some options of a choice alone. unit (str): What the choices are called."""
-    begun = ({(option.context + option.text)[:1].isspace() for option in choice.options} for choice in items)
-    if odd := [i for i, kinds in enumerate(begun) if len(kinds) > 1]:
-        warn_user(
-            f"{place_of(items, odd[0], unit)}: white space stands before one option, and not before another, as in "
-            f"{len(odd):,} of {len(items):,} {unit}. Models with byte-level BPE, such as RoBERTa, read other "
-            "wordpieces for the first word after a space. If that is not what you want to compare, remove it."
-        )
-
-
 class ChoiceSuite(Suite):
     """The options of choices, and which of them win.
 
@@ -133,8 +102,8 @@ class ChoiceSuite(Suite):
         self.items: Sequence[Item] = items
         self.choices: Sequence[Choice] = self._choices_of(items)
         self.shared_pieces, self.ties = shared_pieces, ties
-        for i, choice in enumerate(self.choices):
-            check_choice(choice, place_of(self.choices, i, self.unit))
+        for choice, location in zip(self.choices, self.locations):
+            check_choice(choice, location)
         self.texts = [option for choice in self.choices for option in choice.options]
         self.options = Groups.of([choice.options for choice in self.choices])
         self.right = np.array([choice.right for choice in self.choices], dtype=np.int64)
@@ -146,6 +115,13 @@ class ChoiceSuite(Suite):
     def has_preferences(self) -> bool:
         """Whether the choices have preferences of people instead of a right option."""
         return any(choice.preference is not None for choice in self.choices[:1])
+
+    @lazy
+    def locations(self) -> list[str]:
+        """Where each choice is from, for messages."""
+        named = (f"{self.unit.removesuffix('s').capitalize()} {i}" for i in count(1))
+        fields = (getattr(choice, "fields", None) for choice in self.choices)
+        return [str(getattr(of_choice, "place", name)) for of_choice, name in zip(fields, named)]
 
     @lazy
     def with_equal_options(self) -> list[int]:
@@ -160,30 +136,21 @@ class ChoiceSuite(Suite):
         if len({choice.preference is None for choice in self.choices}) > 1:
             problem = "Some choices have a right option, and others the preferences of people."
             raise InputError(problem, "Score them one after the other.")
-        self._check_different()
-        check_begun_alike(self.choices, self.unit)
-        check_ended_alike(self.choices, self.unit)
-        marks = [[bool(JUDGMENT.match(option.text)) for option in choice.options] for choice in self.choices]
-        marked = [any(of_one) and not of_one[choice.right] for of_one, choice in zip(marks, self.choices)]
-        check_judgments(marked, [place_of(self.choices, i, self.unit) for i in range(len(marked))], self.unit)
-
-    def _check_different(self) -> None:
-        """Warn if the right option of more than one choice in a hundred is there twice: no score can tell the two
-        apart. (Of the 67,000 pairs of BLiMP, 7 are so.)
-
-        RAISES (InputError): It is so in all of them.
-        """
-        items, unit, equal = self.choices, self.unit, self.with_equal_options
-        if len(equal) <= len(items) / 100:
-            return
-        choice, what = items[equal[0]], "both sentences are" if unit == "pairs" else "two options are"
-        problem = f"{place_of(items, equal[0], unit)}: {what} equal, {choice.options[choice.right].text!r:.100}"
-        if len(equal) == len(items):
-            raise InputError(f"{problem}, as in all {unit}.", "Is one column given twice? Name the columns of both.")
-        warn_user(
-            f"{problem}, as in {len(equal):,} of {len(items):,} {unit}. These are ties whatever the model says. "
-            "Correct them, or leave them out."
+        if len(self.with_equal_options) == len(self.choices):
+            problem = f"{self.locations[0]}: {self._equal_options(0)}, as in all {self.unit}."
+            raise InputError(problem, "Is one column given twice? Name the columns of both.")
+        options, in_places = [choice.options for choice in self.choices], (self.locations, self.unit)
+        advise(
+            equal_options({i: self._equal_options(i) for i in self.with_equal_options}, *in_places),
+            begun_apart(options, *in_places),
+            ended_apart(options, *in_places),
+            judged_options(options, self.right.tolist(), *in_places),
         )
+
+    def _equal_options(self, i: int) -> str:
+        """What is said of a choice whose right option is there twice."""
+        choice, what = self.choices[i], "both sentences are" if self.unit == "pairs" else "two options are"
+        return f"{what} equal, {choice.options[choice.right].text!r:.100}"
 
     def warn_of_alike(self, read: Mapping[Placed, bytes], title: str) -> None:
         each = ((i, read_alike(self.places[options], read)) for i, options in enumerate(self.options))
@@ -191,7 +158,7 @@ class ChoiceSuite(Suite):
             (first, (two, *_)), unit = alike[0], self.unit
             what = "both sentences" if unit == "pairs" else "two options"
             counts = f"{len(alike):,} of {len(self.choices):,} {unit}"
-            warn_of_alike(f"{place_of(self.choices, first, unit)}: {what}", two, counts, title)
+            warn_of_alike(f"{self.locations[first]}: {what}", two, counts, title)
 
     @property
     def chance(self) -> float:  # type: ignore[override]  # of these there is one

@@ -1,6 +1,5 @@
 """Labels in a column: which option is right, in the one way that all rows of a file have; which sentence is good."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,22 +19,6 @@ KIND_NAMES: dict[LabelKind, str] = {
 # Labels, in small letters, that say of themselves what they mean.
 GOOD_LABELS = ("1", "1.0", "true", "good", "grammatical", "acceptable", "correct", "plausible", "yes")
 BAD_LABELS = ("0", "0.0", "false", "bad", "ungrammatical", "unacceptable", "incorrect", "implausible", "no", "*")
-# What stands before a sentence that is not good, as linguists write it.
-JUDGMENT = re.compile(r"\s*(?:[*?%]+|#)\s*\w")
-
-
-def check_judgments(marked: Sequence[bool], places: Sequence[str], what: str) -> None:
-    """Warn if some of what is compared begins with an asterisk or the like, which the model would read.
-
-    marked (Sequence[bool]): Whether such a mark stands before what is not good, and not before what is.
-    places (Sequence[str]): Where each is from, for messages.
-    what (str): What they are called.
-    """
-    if n := sum(marked):
-        first = places[[*marked].index(True)]
-        problem = f"{first}: a mark such as * stands only before what is not good, and the model reads it. This is"
-        share = "all" if n == len(marked) else f"{n:,} of {len(marked):,}"
-        warn_user(f"{problem} so in {share} {what}. If it is a judgment, remove it.")
 
 
 class FromZero(int):

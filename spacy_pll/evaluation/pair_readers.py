@@ -3,22 +3,23 @@
 Columns that the user names come first, then those that are known. Where neither is there, an error lists the columns.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ..advice.giving import advise
+from ..advice.items import copies
+from ..advice.lines import no_sentences
 from ..cells import is_missing, label_of
 from ..compression import format_of
 from ..corpus.records import AS_R_WRITES, get_text, has_spaces
-from ..corpus.txt_tables import has_tab, signs_of_table
 from ..errors import InputError, no_column
 from ..settings import in_order, with_known_values
 from ..user_warnings import warn_user
 from .items import Fields, Pair
 from .labels import is_good
-from .readers import TABLE_ENDINGS, check_copies, check_distinct, of_folders, rows_of
+from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
 
 First = Literal["good", "bad"]
 TXT, TEXT = ".txt", "text"  # the column of the lines of .txt files
@@ -31,14 +32,6 @@ KNOWN = (
     ("sen", "wrong_sen"),
     ("source_sentence", "target_sentence"),
     ("sent_more", "sent_less"),
-)
-
-
-# A line that is no sentence, such as "Ungrammatical:".
-TITLE = re.compile(
-    r"\W*(un|in|im)?(good|bad|grammatical|acceptable|correct|plausible|well-formed|ill-formed)( sentences?)?[^\w.!?]*"
-    r"|\w+:",
-    re.IGNORECASE,
 )
 
 
@@ -133,11 +126,12 @@ def read_pairs(
         raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
     for file, layout in layouts.items():
         if layout and format_of(file) == TXT and not layout.label:
-            _check_lines(file, rows[file])
+            lines = [(row.place.rpartition(", ")[2], row.sentence) for row in rows[file]]
+            advise(no_sentences(lines, str(file)))
         pairs += _paired(rows[file], layout) if layout else []
     if not pairs:
         raise InputError(f"There is no pair in {path!r}.")
-    check_copies((pair.fields, pair[:2]) for pair in pairs)
+    advise(*copies((pair.fields, pair[:2]) for pair in pairs))
     return pairs
 
 
@@ -158,26 +152,6 @@ def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long 
     if {"0", "1", "2", "3"} == row.keys() - {""}:  # CLiMP
         return Long("2", "3", renamed={"0": "phenomenon", "1": "paradigm"})
     return None
-
-
-def _check_lines(file: Path, rows: list[_Row]) -> None:
-    """Warn if lines of a .txt file seem to be no sentences: rows of a table, titles of sections, or marked."""
-    problem = signs_of_table([row.sentence for row in rows], least=2)
-    for row in rows if not problem else ():
-        line = row.sentence.strip()
-        if has_tab(line):
-            problem = f"{row.place.rpartition(', ')[2]} has a tab"
-        elif TITLE.fullmatch(line) or line.startswith("*"):
-            problem = f"{row.place.rpartition(', ')[2]}, {line!r:.100}, is no sentence alone"
-        if problem:
-            break
-    if problem:
-        warn_user(
-            f"{file}: {problem}. In a .txt file, each line is a sentence, and they take turns. If it is a table, make "
-            "it a .tsv or .csv file. There, `good` and `bad` name the columns of the two sentences, or `sentence` and "
-            "`label` the column of a sentence and the one that says if it is good, and `header` all columns, if line 1 "
-            "does not. Otherwise, keep the sentences alone."
-        )
 
 
 def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:

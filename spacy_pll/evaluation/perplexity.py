@@ -15,6 +15,8 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..advice.clauses import clause_as_word
+from ..advice.giving import Once, advise
 from ..analysis.any_order import METRIC, bound_of, draws_of, score_draws, sums_of_draws
 from ..arrays import FloatArray, IntArray
 from ..attributes.record import PieceRecord
@@ -23,19 +25,13 @@ from ..attributes.values import exp_or_inf
 from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
-from ..prediction.text_warnings import (
-    DIVIDED,
-    UNSPACED_CHARACTER,
-    UNSPACED_PIECES,
-    is_clause,
-    warn_of_clause,
-)
 from ..progress import number_of
 from ..scoring.wordpieces import Words, read_text, segment_of, white_space_runs
 from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_docs, score_places
 from ..stream.workers import Work
 from ..texts import check_texts, plain_texts
+from ..unspaced import DIVIDED, UNSPACED_CHARACTER, UNSPACED_PIECES
 from .intervals import Z
 
 PER = ("per_piece", "per_word", "per_byte")
@@ -129,8 +125,8 @@ def word_begins(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
     return begins
 
 
-def first_clause(doc: Doc, record: PieceRecord, words: Words, per_word: IntArray) -> str | None:
-    """The first word of a doc that is a clause of a language without spaces.
+def _clause_as_word(doc: Doc, record: PieceRecord, words: Words, per_word: IntArray) -> str | None:
+    """About the first word of a doc that is a clause of a language without spaces.
 
     per_word (IntArray): See `pieces_per_word`.
     """
@@ -138,7 +134,9 @@ def first_clause(doc: Doc, record: PieceRecord, words: Words, per_word: IntArray
         return None
     edges = [*word_begins(doc, record, words).tolist(), len(doc.text)]
     found = (doc.text[begin:end].strip() for begin, end in zip(edges, edges[1:]))
-    return next((word for word, n in zip(found, per_word.tolist()) if is_clause(word, n)), None)
+    beside = "" if words == "spacy" else " and `words='spacy'`"
+    otherwise = "compare values per wordpiece or per byte"
+    return clause_as_word(zip(found, per_word.tolist()), "perplexities per word", otherwise, beside)
 
 
 def perplexity(
@@ -199,16 +197,13 @@ def perplexity(
     unknown_id = get_scorer(nlp).model.load().unknown_id
     kept = kept or KeptScores()
     kept.begin(texts)
-    n, warned, draws = number_of(texts), list[str](), draws_of(n_passes=n_passes, seed=seed) if is_bound else []
+    n, clauses, draws = number_of(texts), Once(), draws_of(n_passes=n_passes, seed=seed) if is_bound else []
 
     def of_text(doc: Doc, record: PieceRecord | None) -> dict[str, int]:
         if record is None or not record.ids:
             return {"empty_texts": 1}
         per_word = pieces_per_word(doc, record, settings.words)
-        if not warned and (clause := first_clause(doc, record, settings.words, per_word)):
-            warned.append(clause)
-            beside = "" if settings.words == "spacy" else " and `words='spacy'`"
-            warn_of_clause(clause, "perplexities per word", "compare values per wordpiece or per byte", beside)
+        clauses.advise(lambda: _clause_as_word(doc, record, settings.words, per_word))
         return {
             "bytes": len(read_text(doc.text).encode("utf8", "surrogatepass")),
             "windowed_texts": int(any(record.window or ())),
@@ -304,9 +299,8 @@ def window_perplexities(
         raise PLLError(f"`n_words` must be 1 or more. It is {n_words}.")
     given, tokenizer = [str(text) for text in plain_texts(texts)], get_scorer(nlp, component).model.load().tokenizer
     words = (word for text in given if UNSPACED_CHARACTER.search(text) for word in text.split())
-    clauses = (word for word in words if is_clause(word, len(tokenizer.encode(word, add_special_tokens=False).ids)))
-    if clause := next(clauses, None):
-        warn_of_clause(clause, "windows", "put white space between words", None)
+    with_pieces = ((word, len(tokenizer.encode(word, add_special_tokens=False).ids)) for word in words)
+    advise(clause_as_word(with_pieces, "windows", "put white space between words", None))
     windows = [windows_of(text, n_words) for text in given]
     places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")

@@ -3,11 +3,10 @@
 import json
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -22,7 +21,6 @@ from ..corpus.records import PARQUET, FileOptions, ReadOptions, get_text
 from ..errors import InputError, NoColumnError
 from ..stream.contexts import Placed, separated
 from ..tables.rows import check_columns
-from ..user_warnings import warn_user
 from .items import FILE
 
 Reader = TypeVar("Reader", bound=Callable[..., Any])
@@ -89,19 +87,6 @@ def of_folders(read: Reader) -> Reader:
             raise InputError(error.problem, f"{error.advice} {alone}") from None
 
     return cast(Reader, reading)
-
-
-def check_copies(items: Iterable[tuple[Mapping[str, Any], object]]) -> None:
-    """Warn if all items of a file are also in one of another format, as where a folder has the same data in two.
-
-    items: The columns of each (`Fields`), and what distinguishes it from others.
-    """
-    of_files = defaultdict[str, set[object]](set)
-    for fields, item in items:
-        of_files[getattr(fields, "place", "").rpartition(", ")[0]].add(item)
-    for file, other in combinations(sorted(of_files, key=lambda name: len(of_files[name])), 2):
-        if format_of(Path(file)) != format_of(Path(other)) and of_files[file] <= of_files[other]:
-            warn_user(f"All that is in {file} is also in {other}, so it counts twice. Give one file, or move one away.")
 
 
 def check_distinct(**columns: Sequence[str | None]) -> None:

@@ -18,12 +18,12 @@ from spacy.language import Language
 
 from ..component import get_scorer
 from ..errors import PLLError
-from ..prediction.text_warnings import UNSPACED_CHARACTER
 from ..requirements import extra
 from ..settings import BATCH_SIZE, in_order, with_known_values
 from ..stream.contexts import Placed, check_reads_context
 from ..stream.known import KeptScores, TextSums, score_places
 from ..stream.workers import AS_USUAL, Work
+from ..unspaced import UNSPACED_CHARACTER
 from .readers import NBest, parse_nbest
 
 ADDED = ("pll", "pieces", "rescored")  # what each hypothesis gets

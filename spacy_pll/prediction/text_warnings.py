@@ -1,6 +1,7 @@
-"""What about texts is worth a warning, each once."""
+"""What about texts is worth a warning, each once. It is not in `advice`, since it looks at the wordpieces of each batch
+as they are read, and counts over all batches.
+"""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from spacy.tokens import Doc
 from ..arrays import BoolArray
 from ..documentation import page
 from ..language_model.protocol import LanguageModel, Loaded
+from ..unspaced import DIVIDED, UNSPACED_CHARACTER, UNSPACED_PIECES, language_that_divides, script_of
 from ..user_warnings import TextWarning, warn_user
 from .tokenized import TokenizedDocs
 
@@ -20,21 +22,6 @@ from .tokenized import TokenizedDocs
 LONGEST_WORD, LONGEST_EXACT = 30, 100
 # How many unknown pieces with a character are many, and how many such characters a warning names.
 MANY, MOST_CHARACTERS = 10, 10
-# How many pieces a word of a script without spaces must have until it is taken for more than a word.
-UNSPACED_PIECES = 8
-# Such scripts (Han comes last, since Japanese has it, too), and the language of spaCy whose tokenizer divides them, and
-# how.
-UNSPACED = {
-    "Japanese": ("\u3041-\u30ff", "ja", 'after pip install "spacy[ja]"'),
-    "Thai": ("\u0e01-\u0e7f", "th", 'after pip install "spacy[th]"'),
-    "Lao": ("\u0e81-\u0eff", "", ""),
-    "Tibetan": ("\u0f00-\u0fff", "", ""),
-    "Burmese": ("\u1000-\u109f\ua9e0-\ua9fe\uaa60-\uaa7f", "", ""),
-    "Khmer": ("\u1780-\u17ff", "", ""),
-    "Chinese": ("\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", "zh", "by character"),
-}
-DIVIDED = {lang for _, lang, _ in UNSPACED.values()} - {""}
-UNSPACED_CHARACTER = re.compile(f"[{''.join(letters for letters, _, _ in UNSPACED.values())}]")
 # How many of the first words tell the language, at least and at most; the share of them that is split in three or more
 # pieces, and the characters of a piece. (Under the built-in model, English has .06 and 3.4 to 5, that of physicians up
 # to .7 and 3.1; German, French, Dutch and Finnish have .37 to .9 and 1.8 to 2.3.)
@@ -214,39 +201,3 @@ class TextWarnings:
             warning.kind = kind
             warn_user(warning)  # first: a filter may make it an error, which says it where it is caught
             self.warned.add(kind)
-
-
-def script_of(text: str) -> str:
-    """The first script of `UNSPACED` that a text has a letter of, which it must have."""
-    return next(name for name, (letters, *_) in UNSPACED.items() if re.search(f"[{letters}]", text))
-
-
-def language_that_divides(text: str) -> str:
-    """The setting with which spaCy divides text of such a script in words, and how; "" if it cannot."""
-    _, lang, how = UNSPACED[script_of(text)]
-    return f"`lang={lang!r}` (spacy.blank({lang!r}), {how})" if lang else ""
-
-
-def is_clause(word: str, n_pieces: int) -> bool:
-    """Whether a word has so many pieces, and letters of scripts that are written without spaces, that it is a clause:
-    then figures by word say little.
-    """
-    return n_pieces >= UNSPACED_PIECES <= len(UNSPACED_CHARACTER.findall(word))
-
-
-def warn_of_clause(
-    clause: str, figures: str, otherwise: str, beside: str | None = "", *, is_named: bool = True
-) -> None:
-    """Warn that a clause counts as one word.
-
-    figures (str): Where it counts.
-    otherwise (str): What can be done, if not that the language is set.
-    beside (Optional[str]): What must be set beside it. None: The language changes nothing.
-    is_named (bool): Whether the message has the clause itself. Without it, Python shows it once for many texts.
-    """
-    setting = "" if beside is None else language_that_divides(clause)
-    ways = f"set {setting}{beside}, or " * bool(setting) + otherwise
-    warn_user(
-        f"{repr(clause[:40]) if is_named else 'A clause'} counts as one word in {figures}, since {script_of(clause)} "
-        f"has no spaces between words. {ways[0].upper()}{ways[1:]}."
-    )

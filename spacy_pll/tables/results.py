@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from spacy.tokens import Doc
 
+from ..advice.giving import advise
+from ..advice.texts import path_as_text
 from ..attributes.stored import record_of
 from ..attributes.values import sums_in
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
 from ..stream.workers import score_docs
-from ..texts import plain_texts, warn_of_path
+from ..texts import plain_texts
 from ..visualize.text import Table, format_cell, text_table, visible_text
 from .dataframe import to_dataframe, typed_frame
 from .rows import TextRows
@@ -146,7 +148,7 @@ def score(
     ```
     """
     if isinstance(texts, str | Doc):
-        warn_of_path(texts)
+        advise(path_as_text(texts))
         texts = [texts]
     texts = list(plain_texts(texts))
     nlp = make_pipeline(model, metrics, **settings)

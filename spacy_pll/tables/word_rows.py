@@ -5,16 +5,16 @@ The words of a text are its tokens, whatever spaCy's tokenizer would make of it,
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from difflib import SequenceMatcher
-from itertools import chain
 from typing import Any
 
 from spacy.tokens import Doc
 
-from ..cells import Missing, is_missing, label_of, whole_number
+from ..advice.giving import advise
+from ..advice.odd_words import escapes, needless_spaces, pieces_as_words
+from ..advice.word_rows import INDEX, joined_rows, other_order
+from ..cells import Missing, is_missing, label_of
 from ..component import get_scorer
 from ..errors import InputError, PLLError, no_column
 from ..metrics import get_metric
@@ -23,18 +23,11 @@ from ..settings import BATCH_SIZE
 from ..stream.known import KeptScores, read_docs
 from ..stream.workers import Work
 from ..user_warnings import warn_user
-from .odd_rows import warn_of_escapes, warn_of_pieces, warn_of_spaces
 from .rows import check_columns
 from .words import WordRows, WordTable
 
 PLACE = ("doc", "word", "start", "end", "whitespace", "sent", "word_in_sent")  # which the rows have or need not have
 SURPRISAL = "surprisal"
-LONGEST_ITEM = 100  # words of a text of which there are versions
-LONG_ENOUGH = 6  # words of a text in which other numbers than their places seldom differ, and are close
-COUNTED = 3 / 4  # the share of steps by 1, from a word to the next, from which a column numbers the words
-INDEX = ("", "index", "Unnamed: 0")  # columns in which data frames number all rows, in the order that they had
-_Numbers = list[tuple[int, float]]  # rows, and what a column has there
-_Step = tuple[tuple[int, float], tuple[int, float]]  # from one of them to the next
 YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
@@ -106,15 +99,16 @@ def score_words(
     by = [by] if isinstance(by, str) else [*by]
     texts = texts_of_rows(rows, word, by)
     check_columns({name for row in rows for name in row}, columns, "The table")
-    warn_of_joined_rows(rows, texts, word, by)
-    warn_of_order(rows, texts, [word, *by, *INDEX])
     spaced = [[(text, _has_space(rows[i], space_after, i)) for i, text in members] for members in texts]
-    warn_of_pieces(texts)
-    warn_of_escapes(texts)
     kept = kept or KeptScores()
     kept.begin(spaced)
-    if space_after is None:
-        warn_of_spaces(texts, scorer.model.load().tokenizer)
+    advise(
+        joined_rows(rows, texts, word, by),
+        other_order(rows, texts, [word, *by, *INDEX]),
+        pieces_as_words(texts),
+        escapes(texts),
+        needless_spaces(texts, scorer.model.load().tokenizer) if space_after is None else None,
+    )
     docs = (
         Doc(nlp.vocab, words=[text for text, _ in one], spaces=[space for _, space in one])
         for one in spaced[len(kept.found) :]
@@ -211,136 +205,6 @@ def texts_of_rows(rows: Sequence[Mapping[str, Any]], word: str, by: Sequence[str
                 )
             texts.setdefault(tuple(label_of(row[name]) for name in by), []).append((i, text))
     return list(texts.values())
-
-
-def warn_of_joined_rows(
-    rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], word: str, by: Sequence[str]
-) -> None:
-    """Warn if the rows of a text are not neighbours, or are the same words several times, as of several readers, or
-    nearly the same, as of several conditions.
-    """
-    place = _places(texts)
-    apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if place[b] != place[a] + 1]
-    if apart:
-        a, b = min(apart)
-        warn_user(
-            f"Rows {a + 1} and {b + 1} are read as neighbours in one text, since they have the same values in `by`. "
-            "Rows of other texts stand between them. Is a column missing in `by`, such as the reader? Or is the table "
-            "sorted in another way?"
-        )
-        return
-
-    def warn(name: str, firsts: Sequence[int], what: str) -> None:
-        warn_user(
-            f"Rows {firsts[0] + 1} and {firsts[1] + 1} are read as one text, which has {what} words several times: "
-            f"once for each value in the column {name!r}. Is this column missing in `by`?"
-        )
-
-    votes, example = Counter[str](), dict[str, list[int]]()  # of texts, on whether they are versions of one
-    for members in texts:
-        for name in (name for name in rows[members[0][0]] if name not in (word, *by)):
-            parts = dict[str, list[tuple[int, str]]]()
-            for one in members:
-                parts.setdefault(label_of(rows[one[0]].get(name)), []).append(one)
-            firsts = [part[0][0] for part in parts.values()]
-            words = [tuple(text for _, text in part) for part in parts.values()]
-            same, times = Counter(words).most_common(1)[0]
-            if len(same) > 2 and times > max(1, len(parts) / 2):
-                warn(name, firsts, "the same")
-                return
-            if len(parts) > 1:
-                votes[name] += 1 if _are_versions(words) else -1
-                example.setdefault(name, firsts)
-    for name in [name for name in votes if votes[name] > 0][:1]:
-        warn(name, example[name], "nearly the same")
-
-
-def _are_versions(parts: Sequence[Sequence[str]]) -> bool:
-    """Whether most are like the one before, as the conditions of an item are."""
-    if min(map(len, parts)) < 3 or max(map(len, parts)) > LONGEST_ITEM:
-        return False
-    alike = [SequenceMatcher(None, a, b).ratio() > 0.6 for a, b in zip(parts, parts[1:])]
-    return sum(alike) > len(alike) / 2
-
-
-def warn_of_order(
-    rows: Sequence[Mapping[str, Any]], texts: Sequence[Sequence[tuple[int, str]]], others: Sequence[str]
-) -> None:
-    """Warn if a column seems to number the words of each text, and the rows are in another order, or some were removed,
-    or are there twice. The number with which a text begins says nothing.
-
-    others (Sequence[str]): Columns that do not number words.
-    """
-    longest, place = max(texts, key=len, default=()), _places(texts)
-    for name in rows[longest[0][0]] if longest else ():
-        if name in others or all(math.isnan(_number(rows[i].get(name))) for i, _ in longest):
-            continue
-        numbers = [[(i, _number(rows[i].get(name))) for i, _ in members] for members in texts]
-        steps = [_steps(own) for own in numbers]
-        # Rows without a word are kept, and have numbers of their own.
-        odd = [
-            ((i, before), (j, after))
-            for (i, before), (j, after) in chain(*steps)
-            if after - before != 1 and not (after - before == j - i and place[j] == place[i] + 1)
-        ]
-        counts = len(odd) <= sum(map(len, steps)) * (1 - COUNTED)
-        back = list(chain(*map(_steps_back, steps))) if counts or _are_places(numbers) else []
-        on = [((i, before), (j, after)) for (i, before), (j, after) in odd if counts and after >= before]
-        if not back and not on:
-            continue
-        (i, before), (j, after) = (back or on)[0]
-        if back:
-            advice = "Words are read in the order of the rows. Sort the rows, by numbers and not as text."
-        elif after > before:
-            advice = (
-                f"Were rows removed or moved, such as words without a reading time ({len(on):,} places look so)? Then "
-                "words are scored in another text than people read. Score the whole texts, and remove rows afterwards."
-            )
-        else:
-            advice = "Is one of them there twice, or a part of another text?"
-        warn_user(
-            f"Rows {i + 1} and {j + 1} are read as neighbours in one text, and have {before:.0f} and {after:.0f} in "
-            f"the column {name!r}, which seems to number the words of each text. {advice}"
-        )
-        return
-
-
-def _places(texts: Sequence[Sequence[tuple[int, str]]]) -> dict[int, int]:
-    """The place of each row that has a word, among all that have one."""
-    return {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
-
-
-def _are_places(numbers: Sequence[_Numbers]) -> bool:
-    """Whether the words of each text have different numbers that are close to one another."""
-    values = [[number for _, number in own] for own in numbers]
-    return max(map(len, values)) >= LONG_ENOUGH and all(
-        len({*own}) == len(own) and max(own) - min(own) <= 1.5 * len(own) and not math.isnan(sum(own)) for own in values
-    )
-
-
-def _steps(own: _Numbers) -> list[_Step]:
-    """The steps from each word of a text to the next. Where numbers come again, as those of words in sentences do, they
-    begin anew with the first or the least number, or one that there was: that is no step.
-    """
-    values = [number for _, number in own]
-    anew, steps = {values[0], min(values)} if len({*values}) < len(values) else set[float](), list[_Step]()
-    for one, other in zip(own, own[1:]):
-        if not other[1] < one[1] or other[1] not in anew:
-            steps.append((one, other))
-        anew.add(other[1])
-    return steps
-
-
-def _steps_back(steps: Sequence[_Step]) -> list[_Step]:
-    """Those to a smaller number, unless all are: from last to first is an order, too."""
-    back = [(one, other) for one, other in steps if other[1] < one[1]]
-    return back if len(back) < len(steps) else []
-
-
-def _number(value: Any) -> float:
-    """A whole number; NaN if it is none."""
-    number = whole_number(value)
-    return math.nan if number is None else float(number)
 
 
 def _text_of(value: Any, i: int) -> str:

@@ -1,26 +1,26 @@
 """A table of words as studies of reading need it: scores beside length and frequency, and those of the words before."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
 from spacy.tokens import Doc, Span
 
+from ..advice.words import WordAdvice
 from ..attributes.stored import record_of
 from ..attributes.values import sum_in
 from ..errors import PLLError
-from ..prediction.text_warnings import DIVIDED, is_clause, warn_of_clause
 from ..requirements import extra
 from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN, named_spans, stored_spans
+from ..unspaced import DIVIDED
 from ..user_warnings import warn_user
 from .rows import TextRows, columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
-FIRST_WORDS = 50  # of English, of which hardly ever more than a tenth is unknown
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ class WordRows(TextRows):
     lang: str = ""  # of docs whose vocabulary has none
     has_sents: bool = True  # whether something sets sentence boundaries: a doc of one token does not show it
     divides: bool = True  # whether the pipeline divides texts in words; otherwise the input has a row for each
-    known: Counter[bool] = field(default_factory=Counter, compare=False)  # whether the first words have a frequency
-    clauses: list[str] = field(default_factory=list, compare=False)  # the first word that is one
+    advice: WordAdvice = field(default_factory=WordAdvice, compare=False)
     first = ("doc", "word")
 
     @property
@@ -120,13 +119,12 @@ class WordRows(TextRows):
         record, places = record_of(tokens.doc, names.data), [(word.start_char, word.end_char) for word in words]
         is_scored = bool(sum_in(record, "", "count"))
         found[names.pieces] = [sum_in(record, "", "count", *place) if is_scored else 0 for place in places]
-        self._watch_clauses(tokens.doc.lang_ or self.lang, found["text"], found[names.pieces])
-        found["length"] = [len(word.text) for word in words]
+        found["length"], lang = [len(word.text) for word in words], tokens.doc.lang_ or self.lang
+        self._advise_of_clauses(lang, zip(found["text"], found[names.pieces]))
         if self.table.log_frequency:
-            lang = tokens.doc.lang_ or self.lang
             found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
             if lang == "en":
-                self._watch(found["text"], found["log_frequency"])
+                self.advice.of_english(zip(found["text"], found["log_frequency"]))
         scores = columns(names, self.settings, "words")
         values = [token_values(record, *place, names, scores) for place in places]
         found |= {name: [row[name] for row in values] for name in scores}
@@ -136,26 +134,11 @@ class WordRows(TextRows):
                 found[name] = [None] * int(lag) + found[source]
         return [dict(zip(found, row)) for row in zip(*found.values())]
 
-    def _watch_clauses(self, lang: str, words: list[str], n_pieces: list[int | None]) -> None:
-        """Warn of the first word that is a clause."""
-        if self.clauses or self.table.unit == "spacy" and lang in DIVIDED:
-            return
-        if clause := next((word for word, n in zip(words, n_pieces) if is_clause(word, n or 0)), None):
-            self.clauses.append(clause)
+    def _advise_of_clauses(self, lang: str, words: Iterable[tuple[str, int]]) -> None:
+        if self.table.unit != "spacy" or lang not in DIVIDED:
             way = "give each word a row of its own" + ", with `score_words`" * self.divides
             beside = "" if self.table.unit == "spacy" else " and `unit='spacy'`"
-            warn_of_clause(clause, "the table", way, beside if self.divides else None)
-
-    def _watch(self, words: list[str], frequencies: list[float | None]) -> None:
-        """Warn if the first words do not seem to be English, which is the language if none is given."""
-        if self.known.total() < FIRST_WORDS:
-            self.known.update(one is not None for word, one in zip(words, frequencies) if any(map(str.isalpha, word)))
-            n, unknown = self.known.total(), self.known[False]
-            if n >= FIRST_WORDS and unknown > n / 10:
-                warn_user(
-                    f"{unknown} of the first {n} words are not in the list of English words, which all log frequencies "
-                    "are from. If the texts are in another language, set `lang`. Or give `log_frequency=False`."
-                )
+            self.advice.of_clauses(words, way, beside if self.divides else None)
 
     def _words(self, tokens: Doc | Span) -> list[Span]:
         bounds: list[list[int]] = []

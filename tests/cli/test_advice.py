@@ -39,19 +39,30 @@ def nodes(path):
 
 @cache
 def messages():
-    """The text of each error and warning. Of what is filled in, it has the names."""
+    """The text of each error and warning. Of what is filled in, it has the names. A guess has its own, which it returns
+    or yields.
+    """
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         for node in nodes(path):
             call = node.exc if isinstance(node, ast.Raise) else node
+            if path.parent.name == "advice" and isinstance(node, ast.FunctionDef):
+                of_guess = module if node.name.startswith("_") else f"{module}.{node.name}"
+                told = (one for one in ast.walk(node) if isinstance(one, ast.Return | ast.Yield))
+                found += [Message(of_guess, text_in(one)) for one in told]
             if not isinstance(call, ast.Call):
                 continue
             name = getattr(call.func, "id", getattr(call.func, "attr", None))
             if isinstance(node, ast.Raise) or name in SAY:
-                parts = (getattr(part, "value", getattr(part, "id", None)) for part in ast.walk(call))
-                found.append(Message(module, " ".join(part for part in parts if isinstance(part, str))))
+                found.append(Message(module, text_in(call)))
     return found
+
+
+def text_in(node):
+    """All strings in a part of a syntax tree, and the names in it."""
+    parts = (getattr(part, "value", getattr(part, "id", None)) for part in ast.walk(node))
+    return " ".join(part for part in parts if isinstance(part, str))
 
 
 def parameters():
@@ -141,14 +152,19 @@ AS_IN_PYTHON = {"agree", "lm-eval", "margins"}
 
 
 def imported(module):
-    """The modules of the package that a module imports."""
+    """The modules of the package that a module imports, and the guesses."""
     folder = ROOT.parent.joinpath(*module.split(".")[:-1])
     for node in nodes(ROOT.parent.joinpath(*module.split(".")).with_suffix(".py")):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = [folder, *folder.parents][node.level - 1].joinpath(*(node.module or "").split("."))
             for path in (base, *(base / one.name for one in node.names)):
                 if path.with_suffix(".py").exists():
-                    yield ".".join(path.relative_to(ROOT.parent).parts)
+                    yield (found := ".".join(path.relative_to(ROOT.parent).parts))
+                    yield from (f"{found}.{one.name}" for one in node.names if of_advice(found))
+
+
+def of_advice(module):
+    return module.startswith("spacy_pll.advice.")
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} - AS_IN_PYTHON))
@@ -157,6 +173,7 @@ def test_a_command_has_the_options_that_its_messages_name(name):
     start = inspect.unwrap(command.callback).__module__
     modules = {start, *imported(start)}
     modules |= {other for one in modules if one.startswith("spacy_pll.cli") for other in imported(one)}
+    modules |= {guess for one in modules if not of_advice(one) for guess in filter(of_advice, imported(one))}
     modules |= {f"spacy_pll.language_model.{one}" for one in ("base", "checkpoint", "checks", "special_tokens")}
     spelling = options_of(command)
     names = {found[1] for one in messages() if one.module in modules for found in SETTING.finditer(one.text)}

@@ -1,4 +1,4 @@
-"""Rows of a table of words that make no text as people write it when they are joined: what is said of them."""
+"""Rows of a table of words that make no text as people write it when they are joined."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,8 +6,8 @@ from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..prediction.text_warnings import UNSPACED_CHARACTER, is_clause, script_of
-from ..user_warnings import warn_user
+from ..unspaced import UNSPACED_CHARACTER, script_of
+from .clauses import is_clause
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,51 +35,45 @@ def pattern_of_pieces(words: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"{PIECE}|{MALTESE}.+" if is_mark else PIECE)
 
 
-def warn_of_pieces(texts: Sequence[NumberedWords]) -> None:
-    """Warn if rows are wordpieces."""
+def pieces_as_words(texts: Sequence[NumberedWords]) -> str | None:
+    """About rows that are wordpieces."""
     piece = pattern_of_pieces([word for words in texts for _, word in words])
-
-    def found() -> Iterator[tuple[int, str]]:
-        for words in texts:
-            for (i, word), before in zip(words, ["", *(word for _, word in words)]):
-                continues = CONTINUES.fullmatch(word) and before[-1:].isalnum()
-                if continues or piece.fullmatch(word):
-                    yield i, word
-
-    if first := next(found(), None):
-        warn_user(
-            f"Row {first[0] + 1}, {first[1]!r:.100}, is written as a wordpiece of a tokenizer. Each row is read as a "
-            "word, and its marks as text. Write a word in each row."
-        )
-
-
-def warn_of_escapes(texts: Sequence[NumberedWords]) -> None:
-    """Warn if rows have characters, or line breaks, as a program or a page that showed the words needs them."""
     for words in texts:
-        for i, word in words:
-            entity = next((one[0] for one in ENTITY.finditer(word) if not one[1] or one[1] in html5), None)
-            escape = PERCENT.search(word) if not ADDRESS.search(word) else None
-            if found := entity or (escape or TAG.search(word) or [""])[0]:
-                warn_user(
-                    f"Row {i + 1}, {word!r:.100}, has {found!r:.50}, as a web page or an address has it in place of "
-                    "what people read. The model reads it as it is. Write what people have read."
+        for (i, word), before in zip(words, ["", *(word for _, word in words)]):
+            if piece.fullmatch(word) or CONTINUES.fullmatch(word) and before[-1:].isalnum():
+                return (
+                    f"Row {i + 1}, {word!r:.100}, is written as a wordpiece of a tokenizer. Each row is read as a "
+                    "word, and its marks as text. Write a word in each row."
                 )
-                return
+    return None
 
 
-def warn_of_spaces(texts: Sequence[NumberedWords], tokenizer: "Tokenizer") -> None:
-    """Warn if rows of a script without spaces are joined with spaces, and the tokenizer reads them."""
+def escapes(texts: Sequence[NumberedWords]) -> str | None:
+    """About rows that have characters, or line breaks, as a program or a page that showed the words needs them."""
+    for i, word in (numbered for words in texts for numbered in words):
+        entity = next((one[0] for one in ENTITY.finditer(word) if not one[1] or one[1] in html5), None)
+        escape = PERCENT.search(word) if not ADDRESS.search(word) else None
+        if found := entity or (escape or TAG.search(word) or [""])[0]:
+            return (
+                f"Row {i + 1}, {word!r:.100}, has {found!r:.50}, as a web page or an address has it in place of "
+                "what people read. The model reads it as it is. Write what people have read."
+            )
+    return None
+
+
+def needless_spaces(texts: Sequence[NumberedWords], tokenizer: "Tokenizer") -> str | None:
+    """About rows of a script without spaces that are joined with spaces, if the tokenizer reads them."""
     for a, b, script in islice(_joints_without_space(texts), TRIED):
         with_space, without = (
             tokenizer.encode(text, add_special_tokens=False).ids for text in (f"{a[1]} {b[1]}", a[1] + b[1])
         )
         if with_space != without:
-            warn_user(
+            return (
                 f"Rows {a[0] + 1} and {b[0] + 1}, {a[1]!r:.50} and {b[1]!r:.50}, are joined with a space, and {script} "
                 "has no spaces between words. The tokenizer reads the space. Give as `space_after` a column that is "
                 "false in each row after which there is none."
             )
-            return
+    return None
 
 
 def _joints_without_space(texts: Sequence[NumberedWords]) -> Iterator[tuple[tuple[int, str], tuple[int, str], str]]:

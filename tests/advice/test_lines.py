@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll.advice.lines import HEAD, signs_of_table
 from spacy_pll.corpus.readers import read_records
-from spacy_pll.corpus.txt_tables import HEAD, signs_of_table
 
 SENTENCES = ["The cats sleep.", "She left, and he stayed.", "Who saw it?", "It was 3.14 or so.", "Chapter 4", "Yes", ""]
 

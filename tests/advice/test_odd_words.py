@@ -1,6 +1,5 @@
 import importlib
 import pkgutil
-import warnings
 
 import pytest
 import spacy.lang
@@ -8,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll import make_pipeline, score_words
-from spacy_pll.tables.odd_rows import warn_of_escapes, warn_of_pieces, warn_of_spaces
+from spacy_pll.advice.odd_words import escapes, needless_spaces, pieces_as_words
 
 from ..conftest import PARAGRAPH, get_tokenizer
 
@@ -20,12 +19,7 @@ def said_of(*texts, tokenizer=BYTE_LEVEL):
     """What is said of texts, whose rows are the words between spaces."""
     numbers = iter(range(10**6))
     rows = [[(next(numbers), word) for word in text.split()] for text in texts]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_of_pieces(rows)
-        warn_of_escapes(rows)
-        warn_of_spaces(rows, tokenizer)
-    return [str(one.message) for one in caught]
+    return [*filter(None, (pieces_as_words(rows), escapes(rows), needless_spaces(rows, tokenizer)))]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +40,10 @@ def test_wordpieces_as_rows(text, place):
     assert f"'{place.split(chr(39))[1]}'" in message and "Row 1," not in message
 
 
+def test_a_piece_that_goes_on_stands_behind_a_word():
+    assert said_of("She left . ##tag it", "##tag it") == [] and said_of("She left ##tag it")
+
+
 @pytest.mark.parametrize(
     ("word", "found"),
     [
@@ -57,10 +55,8 @@ def test_wordpieces_as_rows(text, place):
 )  # fmt: skip
 def test_escapes_of_what_showed_the_words(word, found):
     rows = [[(0, "She"), (1, "slept.")], [(2, "She"), (3, word), (4, "and%2C")]]
-    with pytest.warns(UserWarning, match="has .* in place of what people read") as caught:
-        warn_of_escapes(rows)
-    [message] = [str(one.message) for one in caught]
-    assert message.startswith(f"Row 4, {word!r}, has {found!r}, ")
+    message = escapes(rows)
+    assert message.startswith(f"Row 4, {word!r}, has {found!r}, ") and "in place of what people read" in message
 
 
 @pytest.mark.parametrize(
