@@ -174,7 +174,7 @@ def score_assays(
     A1 A1.csv
     ```
     """
-    scorer = get_scorer(nlp, how.get("component"))
+    scorer = get_scorer(nlp)
     settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}
     settings |= {"mask_margin": scorer.settings.mask_margin}
     settings.pop("show_progress", None)
