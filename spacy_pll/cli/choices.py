@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ..corpus.records import FileOptions
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
@@ -24,7 +25,7 @@ def choices_cli(
     separator: str = " ",
     predictions: Path | None = None,
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     evaluation: Evaluation,
 ) -> None:
     """Measure the accuracy on choices, with or without a context.
@@ -47,7 +48,7 @@ def choices_cli(
     """
 
     def read() -> ChoiceSuite:
-        return ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
+        return ChoiceSuite(read_choices(path, separator=separator, **columns, **vars(files)), **sharing)
 
-    about = {"path": path, **columns, "separator": separator, **how, **sharing}
+    about = {"path": path, **columns, "separator": separator, **vars(files), **sharing}
     evaluation.measure(read, settings, about, predictions)

@@ -67,7 +67,7 @@ def rescore_cli(
     output: Path | None = None,
     resume: bool = False,
     force: bool = False,
-    work: dict[str, Any],
+    work: Work,
 ) -> None:
     """Rerank n-best lists with the PLL.
 
@@ -136,9 +136,9 @@ def rescore_cli(
         **reading,
         "lists": digest_of(one.row for one in (*dev_lists, *lists)),
     }
-    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, **source}
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": work.batch_size, **of_weights, **source}
     with kept.until_done():
-        scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
+        scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), work, kept=kept)
         lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
             weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids, rate)

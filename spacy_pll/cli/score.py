@@ -11,12 +11,13 @@ from ..compression import format_of
 from ..corpus.distribution import Distribution
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, FileOptions
 from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..stream.outcomes import ERROR
+from ..stream.workers import Work
 from ..tables.rows import Level
 from ..tables.words import WordTable
 from .errors import end_without_scores, warn_of_nothing
@@ -58,7 +59,7 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: str = "text",
-    how: dict[str, Any],
+    files: FileOptions,
     of_input: dict[str, Any],
     separator: str = " ",
     normalise: Sequence[str] = (),
@@ -67,7 +68,7 @@ def score_cli(
     tokens: bool = False,
     table: Level = "texts",
     words_table: WordTable,
-    work: dict[str, Any],
+    work: Work,
     plot: Path | None = None,
     resume: bool = False,
     force: bool = False,
@@ -95,8 +96,8 @@ def score_cli(
     if tokens and table == "words":
         raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
-        Input(input_path, column, separator=separator, **how, **of_input),
-        Scoring(settings, **work, **of_scoring),
+        Input(input_path, column, files, separator=separator, **of_input),
+        Scoring(settings, **work._asdict(), **of_scoring),
         "tokens" if tokens else table,
         words_table,
         normalise,

@@ -7,6 +7,7 @@ from typing import Any
 from ..analysis.filling import Slots
 from ..analysis.slots import fill_slots, slots
 from ..corpus.formats import write_table
+from ..corpus.records import FileOptions
 from ..errors import PLLError
 from ..evaluation.items import levels
 from ..evaluation.slots import read_slots, slot_measurements
@@ -35,7 +36,7 @@ def slots_cli(
     output: Path,
     settings: PipelineSettings,
     reading: dict[str, Any],
-    how: dict[str, Any],
+    files: FileOptions,
     asking: dict[str, Any],
     grouping: dict[str, Any],
     hits: Sequence[str] = (),
@@ -67,14 +68,14 @@ def slots_cli(
     keep, top, max_pieces, shared_pieces = (asking[name] for name in ASKING)
     if top and keep:
         raise PLLError("--top says how many words there are. Leave out --keep.")
-    texts = read_slots(path, search=bool(top), **reading, **how)
+    texts = read_slots(path, search=bool(top), **reading, **vars(files))
     levels(texts, by)
     added = [*SLOT_COLUMNS, "is_gold"] if reading["gold"] else SLOT_COLUMNS
     for slot in texts:
         check_columns(slot.fields, added, slot.place)
     check_parquet(output, [slot.fields for slot in texts])
     nlp = make_pipeline(settings)
-    kept.about = {**describe_scorer(nlp, settings), "run": {**asking, **reading, **how}}
+    kept.about = {**describe_scorer(nlp, settings), "run": {**asking, **reading, **vars(files)}}
     kept.about_outputs = {"hits": at, "by": by}
     with kept.until_done():
         asker = Slots(nlp, shared_pieces or bool(top))

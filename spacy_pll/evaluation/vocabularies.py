@@ -3,13 +3,12 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..analysis.gaps import distinct_candidates
 from ..compression import format_of, open_file
 from ..corpus.decoding import numbered_lines
 from ..corpus.readers import read_rows
-from ..corpus.records import ReadOptions, get_text
+from ..corpus.records import FileOptions, ReadOptions, get_text
 from ..corpus.txt_tables import signs_of_table
 from ..errors import no_column
 from ..tables.odd_rows import CONTINUES, pattern_of_pieces
@@ -31,7 +30,7 @@ def read_vocabulary(path: str, word: str = "word", encoding: str = "utf-8") -> t
     words = _of_table(path, word, encoding) if format_of(Path(path)) in TABLE_ENDINGS else None
     if words is None:
         with open_file(Path(path)) as file:
-            lines = [line for _, line in numbered_lines(file, path, ReadOptions(encoding=encoding))]
+            lines = [line for _, line in numbered_lines(file, path, ReadOptions(files=FileOptions(encoding=encoding)))]
         words = distinct_candidates(f"{path}, line", lines)
         if sign := signs_of_table(lines) or _numbers_beside(words):
             warn_user(
@@ -51,8 +50,8 @@ def read_vocabulary(path: str, word: str = "word", encoding: str = "utf-8") -> t
 def _of_table(path: str, word: str, encoding: str) -> tuple[str, ...] | None:
     """The words in a column; None where the only column has another name, and is no column then, but a word."""
     names = list[str]()
-    how: dict[str, Any] = {"encoding": encoding, "na_as_text": True}
-    rows = list(read_rows(Path(path), **how, found=lambda _, columns: names.extend(columns)))
+    files = FileOptions(encoding=encoding, na_as_text=True)
+    rows = list(read_rows(Path(path), files, found=lambda _, columns: names.extend(columns)))
     names = names or [name for _, row in rows[:1] for name in row]
     column = word if word in names else next((one for one in names if one.strip().lower() == word.lower()), None)
     if column is None:
