@@ -22,8 +22,8 @@ LONGEST_WORD, LONGEST_EXACT = 30, 100
 MANY, MOST_CHARACTERS = 10, 10
 # How many pieces a word of a script without spaces must have until it is taken for more than a word.
 UNSPACED_PIECES = 8
-# Such scripts (Han comes last, since Japanese has it, too), and the language of spaCy whose tokenizer divides them, and
-# how.
+# Such scripts (Han comes last, since Japanese has it, too), the language of spaCy whose tokenizer divides them, and
+# what is to know of it.
 UNSPACED = {
     "Japanese": ("\u3041-\u30ff", "ja", 'after pip install "spacy[ja]"'),
     "Thai": ("\u0e01-\u0e7f", "th", 'after pip install "spacy[th]"'),
@@ -222,9 +222,9 @@ def script_of(text: str) -> str:
 
 
 def language_that_divides(text: str) -> str:
-    """The setting with which spaCy divides text of such a script in words, and how; "" if it cannot."""
-    _, lang, how = UNSPACED[script_of(text)]
-    return f"`lang={lang!r}` (spacy.blank({lang!r}), {how})" if lang else ""
+    """The setting with which spaCy divides text of such a script in words; "" if it cannot."""
+    _, lang, note = UNSPACED[script_of(text)]
+    return f"`lang={lang!r}` (spacy.blank({lang!r}), {note})" if lang else ""
 
 
 def is_clause(word: str, n_pieces: int) -> bool:

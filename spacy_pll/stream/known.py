@@ -228,9 +228,11 @@ def read_docs(
             yield read(doc), ends_batch
 
 
-def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any) -> dict[Placed, TextSums]:
+def score_places(
+    nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, kept: KeptScores | None = None
+) -> dict[Placed, TextSums]:
     """The scores of whole texts by text in its place: see `score_distinct`."""
-    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), *how, **more)}
+    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
