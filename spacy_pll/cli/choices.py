@@ -8,23 +8,23 @@ from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import OF_TOKENS, described, file_options, options_from, pipeline_options
+from .options import OF_TOKENS, described, file_options, options_as_in, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
 @options_from("columns", read_choices, "context", "options", "label", "labels", "after", "reading")
-@options_from("sharing", choices, "shared_pieces")
+@options_as_in(choices, "shared_pieces")
 @described()
 def choices_cli(
     path: str,
     settings: PipelineSettings,
     columns: dict[str, Any],
-    sharing: dict[str, Any],
+    *,
+    shared_pieces: bool,
     separator: str = " ",
     predictions: Path | None = None,
-    *,
     files: FileOptions,
     evaluation: Evaluation,
 ) -> None:
@@ -48,7 +48,7 @@ def choices_cli(
     """
 
     def read() -> ChoiceSuite:
-        return ChoiceSuite(read_choices(path, separator=separator, **columns, **vars(files)), **sharing)
+        return ChoiceSuite(read_choices(path, separator=separator, **columns, **vars(files)), shared_pieces)
 
-    about = {"path": path, **columns, "separator": separator, **vars(files), **sharing}
+    about = {"path": path, **columns, "separator": separator, **vars(files), "shared_pieces": shared_pieces}
     evaluation.measure(read, settings, about, predictions)

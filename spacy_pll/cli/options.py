@@ -214,6 +214,22 @@ def options_from(
     return decorate
 
 
+def options_as_in(source: Any, *names: str, note: str = "", **more: dict[str, Any]) -> Callable[[Command], Command]:
+    """Make options of the parameters of a command that a dataclass or a function has, too, with the help and the
+    defaults that they have there.
+
+    source, note, more: See `options_from`.
+    names (str): The parameters.
+    """
+    options = {option.name: option for option in described_options(source, names, note, more)}
+
+    def decorate(command: Command) -> Command:
+        parameters = inspect.signature(command).parameters
+        return _with_parameters(command, [options.get(name, one) for name, one in parameters.items()])
+
+    return decorate
+
+
 def described_options(
     source: Any, names: Collection[str], note: str, more: Mapping[str, dict[str, Any]]
 ) -> list[inspect.Parameter]:

@@ -25,7 +25,7 @@ from ..stream.known import KeptScores
 from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
-from .options import INPUT, OF_TOKENS, described, file_options, options_from, pipeline_options, work_options
+from .options import INPUT, OF_TOKENS, described, file_options, options_as_in, pipeline_options, work_options
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 UNIT_TITLES = {
@@ -39,7 +39,7 @@ UNIT_TITLES = {
 @pipeline_options(without=OF_TOKENS, sample=True)
 @file_options
 @work_options
-@options_from("bound", perplexity, "n_passes")
+@options_as_in(perplexity, "n_passes")
 @described(path=INPUT, windows={"min": 1})
 def ppl_cli(
     path: str,
@@ -49,7 +49,7 @@ def ppl_cli(
     files: FileOptions,
     windows: int | None = None,
     by: str | None = None,
-    bound: dict[str, Any],
+    n_passes: int | None,
     output: Path | None = None,
     resume: bool = False,
     force: bool = False,
@@ -81,7 +81,8 @@ def ppl_cli(
     endings = (".json",) if windows is None else TABLES
     kept = check_outputs(force, resume, None if is_stream else output, (output, endings))
     nlp = make_pipeline(settings)
-    bound["seed"] = get_scorer(nlp).settings.seed
+    seed = get_scorer(nlp).settings.seed
+    bound = {"n_passes": n_passes, "seed": seed}
     options = ReadOptions(column, nlp.vocab, files)
     about = {"path": path, **describe_scorer(nlp, settings)}
     run = {"column": column, "batch_size": work.batch_size, "windows": windows, "by": by, **bound, **vars(files)}
@@ -98,7 +99,7 @@ def ppl_cli(
         if not is_stream and not output:  # or else they are read once more to know them
             check_records(path, options)
         texts: Iterable[str | Doc] = read_texts(path, options) if is_stream else _Texts(path, options)
-        result = perplexity(nlp, texts, kept=kept, **work._asdict(), **bound)
+        result = perplexity(nlp, texts, kept=kept, n_passes=n_passes, seed=seed, **work._asdict())
         if not result.pieces:
             kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")

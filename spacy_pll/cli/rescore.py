@@ -16,7 +16,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
-from .options import OF_TOKENS, described, options_from, pipeline_options, work_options
+from .options import OF_TOKENS, described, options_as_in, options_from, pipeline_options, work_options
 from .terminal import check_outputs, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -38,7 +38,7 @@ def parse_grid(value: str) -> list[float]:
 
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
-@options_from("encoding", FileOptions, "encoding", make=lambda encoding: encoding)
+@options_as_in(FileOptions, "encoding")
 @work_options
 @options_from("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
 @described(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..corpus.records import AS_USUAL, FileOptions
+from ..corpus.records import DEFAULT_FILES, FileOptions
 from ..evaluation.acceptability import read_acceptability
 from ..evaluation.suite_readers import read_suite
 from ..pipelines import PipelineSettings
@@ -41,6 +41,6 @@ def suite_cli(
         another package.
     """
     # A reader need not take what is not given.
-    given = {name: value for name, value in vars(files).items() if value != getattr(AS_USUAL, name)}
+    given = {name: value for name, value in vars(files).items() if value != getattr(DEFAULT_FILES, name)}
     given |= {name: value for name, value in acceptability.items() if value is not None}
     evaluation.measure(lambda: read_suite(path, reader, **given), settings, {"path": path, "reader": reader, **given})

@@ -28,7 +28,7 @@ from ..user_warnings import warn_user
 from .columns import InputColumns
 from .decoding import writable_fields
 from .readers import read_records
-from .records import AS_USUAL, STANDARD_STREAM, FileOptions, Found, Nested, ReadOptions, Record, RowError, get_text
+from .records import DEFAULT_FILES, STANDARD_STREAM, FileOptions, Found, Nested, ReadOptions, Record, RowError, get_text
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Input:
 
     path: str
     column: str = "text"
-    files: FileOptions = AS_USUAL
+    files: FileOptions = DEFAULT_FILES
     file_format: str | None = None
     context_column: str | None = None
     after_column: str | None = None

@@ -20,10 +20,10 @@ from ..errors import InputError, no_column
 from .decoding import invalid_byte, numbered_lines, writable
 from .delimited import Fault, check_width, read_cells
 from .records import (
-    AS_USUAL,
+    DEFAULT_FILES,
+    DEFAULT_READING,
     PARQUET,
     STANDARD_STREAM,
-    TEXTS,
     FileOptions,
     Found,
     Nested,
@@ -42,7 +42,7 @@ SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
-def read_records(path: str, options: ReadOptions = TEXTS, file_format: str | None = None) -> Iterator[Record]:
+def read_records(path: str, options: ReadOptions = DEFAULT_READING, file_format: str | None = None) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
     path (str): A file, a folder (its files are read in the order of their names, and each record gets the field
@@ -302,7 +302,7 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         yield location, dict(zip(header, cells))
 
 
-def read_rows(path: Path, files: FileOptions = AS_USUAL, found: Found = ReadOptions.found) -> Iterator[Row]:
+def read_rows(path: Path, files: FileOptions = DEFAULT_FILES, found: Found = ReadOptions.found) -> Iterator[Row]:
     """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns, or the lines of a .txt file.
 
     found: See `ReadOptions`.

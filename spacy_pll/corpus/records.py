@@ -124,7 +124,7 @@ class FileOptions:
         return cls(**given)
 
 
-AS_USUAL = FileOptions()
+DEFAULT_FILES = FileOptions()
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,14 @@ class ReadOptions:
 
     column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
-    files: FileOptions = AS_USUAL
+    files: FileOptions = DEFAULT_FILES
     typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
     skip_errors: bool = False  # where there is no text in a row, the record says so
     # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
     found: Found = lambda name, columns: None
 
 
-TEXTS = ReadOptions()
+DEFAULT_READING = ReadOptions()
 
 
 def get_text(row: dict[str, Any], location: str, column: str, setting: str | None = "`column`") -> str:

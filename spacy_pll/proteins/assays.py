@@ -17,7 +17,7 @@ from ..cells import label_of
 from ..component import get_scorer
 from ..corpus.decimals import have_commas
 from ..corpus.formats import write_table
-from ..corpus.records import AS_USUAL, FileOptions, get_text
+from ..corpus.records import DEFAULT_FILES, FileOptions, get_text
 from ..errors import InputError, explained
 from ..evaluation.intervals import Estimate
 from ..evaluation.readers import rows_of
@@ -233,7 +233,7 @@ def score_assays(
 
 def _correlation(assay: Assay, table: Path, measured: str, method: Method) -> Estimate | None:
     """Spearman's rho of the scores in a table with what was measured."""
-    files = FileOptions(delimiter=";") if have_commas(one.fields for one in assay.variants) else AS_USUAL
+    files = FileOptions(delimiter=";") if have_commas(one.fields for one in assay.variants) else DEFAULT_FILES
     scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", files)]
     # What was measured is as it was read, unless someone has changed the order of the table.
     is_in_order = len(scored) == len(assay.variants) and all(
