@@ -34,7 +34,6 @@ def annotate(
     nlp: Language | Callable[[], Language],
     *,
     column: str = "text",
-    component: str | None = None,
     workers: int = 1,
     gpus_per_worker: float = 0,
     batch_size: int = BATCH_SIZE,
@@ -45,7 +44,6 @@ def annotate(
     nlp (Union[Language, Callable[[], Language]]): A pipeline with a `pll` component, which is sent to the workers, or
         a function that makes one there (`functools.partial(spacy.load, "/shared/folder")`).
     column (str): The column of texts.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     workers (int): Processes, each with a pipeline. A worker takes one CPU of the cluster and, without a GPU, uses one
         thread. Leave one CPU for reading and writing.
     gpus_per_worker (float): 1, or a fraction such as 0.5 if several workers share a GPU; 0 for CPUs.
@@ -64,7 +62,7 @@ def annotate(
     if not 0 <= gpus_per_worker <= 1:
         raise PLLError(f"`gpus_per_worker` must be 0 to 1, since a worker uses one GPU. It is {gpus_per_worker}.")
     if isinstance(nlp, Language):
-        _check_columns(dataset.columns() or [], column, get_scorer(nlp, component))
+        _check_columns(dataset.columns() or [], column, get_scorer(nlp))
         nlp = serialize_pipeline(nlp)
     # A worker may run out of memory while it loads its model. Later, Ray Data itself restarts a worker that died
     # (max_restarts=-1) and repeats what it had not finished (max_task_retries=-1).
@@ -73,7 +71,7 @@ def annotate(
     # A small corpus is read as one block, and one worker would get all of it.
     return dataset.repartition(target_num_rows_per_block=batch_size, strict=True).map_batches(
         Worker,
-        fn_constructor_args=(nlp, column, gpus_per_worker > 0, component),
+        fn_constructor_args=(nlp, column, gpus_per_worker > 0),
         batch_size=batch_size,
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(size=workers),
@@ -117,11 +115,11 @@ class Worker:
     RAISES (Exception): The worker cannot score any text. Calls of the worker raise this, too.
     """
 
-    def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False, component: str | None = None):
+    def __init__(self, make_nlp: Callable[[], Language], column: str, gpu: bool = False):
         if gpu:
             with explained("The GPU that Ray gave this worker cannot be used"):
                 spacy.require_gpu()
-        self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True, component=component), column
+        self.nlp, self.column = make_pipeline(make_nlp(), keep_pieces=True), column
         self.scorer = get_scorer(self.nlp)
         self.nlp(CANARY_TEXT)  # fails before Ray has given it a text
 

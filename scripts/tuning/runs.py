@@ -13,6 +13,7 @@ from scripts.paper.errors import InputError
 from scripts.paper.files import files_digest
 from scripts.paper.names import BUILTIN
 from spacy_pll.corpus.readers import list_files, read_records
+from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.pipelines import describe_model
 
 from .agreement import agreement_table, draw_contexts, measure_agreement
@@ -54,10 +55,12 @@ def tune(
     loaded = before.load()
     nlp = spacy.blank(settings.lang)
     train, dev = sample_passages(
-        read_records(settings.texts, settings.column, nlp.vocab),
+        read_records(settings.texts, ReadOptions(settings.column, nlp.vocab)),
         loaded.tokenizer,
         settings.seed,
-        None if settings.dev_texts is None else read_records(settings.dev_texts, settings.column, nlp.vocab),
+        None
+        if settings.dev_texts is None
+        else read_records(settings.dev_texts, ReadOptions(settings.column, nlp.vocab)),
     )
     make_contexts = ContextMaker(nlp, loaded.tokenizer, settings.words, loaded.max_length)
     folder.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,6 @@ def log_probability_bounds(
     n_passes: int | None = None,
     seed: int = 0,
     unit: Literal["piece", "word"] = "piece",
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     shared_pieces: bool = False,
 ) -> list[Bound | None]:
@@ -70,7 +69,6 @@ def log_probability_bounds(
     seed (int): From 0 to 4095. Another seed draws other orders. The orders of a text depend on its length and on this.
     unit (Literal["piece", "word"]): Whether pieces or words are put in random orders. The pieces of a word (see the
         setting `words`) come from left to right.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size (int): Number of texts per batch.
     shared_pieces (bool): Take texts that share a wordpiece with what stands beside them: it belongs to the side where
         it begins.
@@ -90,11 +88,11 @@ def log_probability_bounds(
     check_texts(texts)
     given = list(texts)
     places = [one for one in given if isinstance(one, tuple)]
-    check_places(get_scorer(nlp, component), places, shared_pieces)
+    check_places(get_scorer(nlp), places, shared_pieces)
     docs: Iterable[Any] = given
     if places:
         docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
-    scored = score_draws(nlp, docs, draws, component, batch_size, targets=TEXT_SPAN if places else None)
+    scored = score_draws(nlp, docs, draws, batch_size, targets=TEXT_SPAN if places else None)
     return [bound_of(sums_of_draws(record)) if record.offset else None for _, record, _ in scored]
 
 
@@ -143,7 +141,6 @@ def score_draws(
     nlp: Language,
     texts: Iterable[str | Doc],
     draws: Sequence[Metric],
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     done: int = 0,
     targets: str | None = None,
@@ -156,7 +153,7 @@ def score_draws(
     YIELDS (Tuple[Doc, PieceRecord, bool]): A doc, its record with the scores under each draw, and whether a batch ends
         with it.
     """
-    scorer = get_scorer(nlp, component)
+    scorer = get_scorer(nlp)
     lookahead, settings = scorer.model.check_metrics([METRIC]), scorer.settings
     asking = Asking(scorer.model, draws, settings.max_batch_tokens)
     named = settings.words, targets, settings.units

@@ -63,9 +63,7 @@ class Comparison:
         return a, b
 
 
-def compare(
-    nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None, *, component: str | None = None
-) -> Comparison:
+def compare(nlp: Language, a: str | Doc, b: str | Doc, metric: str | None = None) -> Comparison:
     """Score two versions of a text and show where the difference comes from.
 
     difflib aligns the tokens that are the same in both versions. Each pair of such tokens is a segment, and the tokens
@@ -75,10 +73,9 @@ def compare(
     nlp (Language): A pipeline with a `pll` component.
     a, b (Union[str, Doc]): The two versions.
     metric (Optional[str]): One of the component's metrics. None is the primary one.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (Comparison): The differences of its segments sum to `b._.pll - a._.pll`. A version without a wordpiece
         comes last.
-    RAISES (ValueError): The pipeline has no such component.
+    RAISES (ValueError): The pipeline has no `pll` component, or it has no such metric.
 
     ```python
     import spacy_pll
@@ -96,7 +93,7 @@ def compare(
     replace  are   is    -4.3
     ```
     """
-    return next(compare_pairs(nlp, [(a, b)], metric, component=component))
+    return next(compare_pairs(nlp, [(a, b)], metric))
 
 
 def compare_pairs(
@@ -104,14 +101,13 @@ def compare_pairs(
     pairs: Iterable[tuple[str | Doc, str | Doc]],
     metric: str | None = None,
     *,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Comparison]:
     """Compare the two versions of many texts, as `compare` does, at the speed of `nlp.pipe`.
 
     batch_size (int): The most pairs that are scored together.
     YIELDS (Comparison): One per pair, in their order.
-    RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or there is no such component.
+    RAISES (ValueError): A pair is not two texts, or one of them cannot be scored; or see `compare`.
 
     ```python
     import spacy_pll
@@ -126,7 +122,7 @@ def compare_pairs(
     A dog bark. -1.51
     ```
     """
-    scorer = get_scorer(nlp, component)
+    scorer = get_scorer(nlp)
     scorer.settings.check_whole("two versions are compared word by word")
     attribute = scorer.names.score if metric is None else select_metrics(scorer.names, [metric])[metric]
     with closing(score_docs(nlp, _texts_of_pairs(pairs), 2 * batch_size)) as docs:

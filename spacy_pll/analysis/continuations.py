@@ -42,7 +42,6 @@ def score_continuations(
     *,
     separator: str = " ",
     shared_pieces: bool = False,
-    component: str | None = None,
 ) -> list[Continuation]:
     """Score candidates that stand between a prefix and a suffix, for cloze tests and multiple choice.
 
@@ -57,9 +56,8 @@ def score_continuations(
     separator (str): Put between prefix and candidate, unless one of them has white space there.
     shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
         where it begins.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (list[Continuation]): One per candidate, in their order.
-    RAISES (ValueError): There is no such component or no candidate, a candidate is blank or has no wordpiece, or the
+    RAISES (ValueError): There is no `pll` component or no candidate, a candidate is blank or has no wordpiece, or the
         tokenizer makes one piece of an end of a candidate and the text beside it.
 
     ```python
@@ -77,7 +75,7 @@ def score_continuations(
     idea           -11.17   0.0%
     ```
     """
-    varied = make_pipeline(nlp, component=component, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
+    varied = make_pipeline(nlp, spans="doc", targets=TEXT_SPAN, units=TEXT_SPAN)
     scorer = get_scorer(varied)
     check_texts(candidates, "candidates")
     candidates = [*candidates]

@@ -116,12 +116,12 @@ class _Block(Generic[T]):
 class Slots:
     """Asks the model of a component for candidates in gaps.
 
-    nlp, shared_pieces, component: See `slots.slots`.
+    nlp, shared_pieces: See `slots.slots`.
     RAISES (PLLError): The component's metric is not word_l2r.
     """
 
-    def __init__(self, nlp: Language, shared_pieces: bool = False, component: str | None = None):
-        scorer = get_scorer(nlp, component)
+    def __init__(self, nlp: Language, shared_pieces: bool = False):
+        scorer = get_scorer(nlp)
         if (metric := scorer.settings.metrics[0]) != "word_l2r":
             raise PLLError(
                 f"Candidates in a gap are scored under word_l2r: {metric!r} would cost passes for each candidate.",

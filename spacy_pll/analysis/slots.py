@@ -24,7 +24,6 @@ def slots(
     top: int | None = None,
     max_pieces: int = 3,
     shared_pieces: bool = False,
-    component: str | None = None,
     show_progress: bool = False,
 ) -> list[list[Filler]]:
     """Score candidates in the gap of each text, under `word_l2r`. A candidate of several words is one phrase.
@@ -46,7 +45,6 @@ def slots(
     max_pieces (int): The most wordpieces of a word that is searched.
     shared_pieces (bool): Score also candidates that share a wordpiece with the text beside them: it belongs to the side
         where it begins. Otherwise it is an error.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     RETURNS (List[List[Filler]]): The candidates of each text, the best first. Those with a character that the tokenizer
         does not know have no score, are last, and are counted in a warning.
@@ -91,7 +89,7 @@ def slots(
         at = f"Text {i + 1}"
         own = every if of_each is given else distinct_candidates(f"{at}, candidate", of_each[i])
         made.append(Slot.of(plain_text(text, at), gap, own, None if right is None else right[i], at))
-    asking = Slots(nlp, shared_pieces or top is not None, component)
+    asking = Slots(nlp, shared_pieces or top is not None)
     return fill_slots(asking, made, keep, top, max_pieces, show_progress)
 
 

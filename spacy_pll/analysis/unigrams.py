@@ -101,13 +101,12 @@ def vocabulary(tokenizer: "Tokenizer") -> list[str | None]:
     return [by_id.get(i) for i in range(max(by_id) + 1)]
 
 
-def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: str | None = None) -> Unigrams:
+def load_unigrams(nlp: Language, path: str | Path | None = None) -> Unigrams:
     """The table of unigrams for the model of a pipeline.
 
     nlp (Language): A pipeline with a `pll` component.
     path (Optional[Union[str, Path]]): A file that `spacy-pll unigrams` wrote. None: the table of the built-in model,
         for models that have its vocabulary.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RAISES (OSError): There is no such file.
     RAISES (ValueError): The table is for another vocabulary.
 
@@ -119,7 +118,7 @@ def load_unigrams(nlp: Language, path: str | Path | None = None, *, component: s
     spacy_pll.normalise(doc, "slor", spacy_pll.load_unigrams(nlp))  # 4.03
     ```
     """
-    model = get_scorer(nlp, component).model
+    model = get_scorer(nlp).model
     unigrams = Unigrams.read(path or BUILTIN_UNIGRAMS)
     if unigrams.pieces != vocabulary(model.load().tokenizer):
         which = f"The table of unigrams {str(path)!r}" if path else "The built-in table of unigrams"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..corpus.readers import list_files, read_texts
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, FileOptions, ReadOptions
 from ..errors import PLLError
 from ..evaluation.agreement import Agreement, LevelAgreement, agree
 from ..files import check_output, write_json
@@ -38,7 +38,7 @@ def _compare(
     corpus: str,
     column: str = "text",
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     limit: int | None = None,
     settings: PipelineSettings,
     output: Path | None = None,
@@ -62,7 +62,7 @@ def _compare(
         list_files(corpus)  # fails before a model is loaded
     common = {name: getattr(settings, name) for name in COMMON}
     nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
-    texts = list(islice(read_texts(corpus, column, nlps[0].vocab, **how), limit))
+    texts = list(islice(read_texts(corpus, ReadOptions(column, nlps[0].vocab, files)), limit))
     with Stoppable(texts) as used:
         result = compare(*nlps, used, batch_size=batch_size, show_progress=True)
         say(tables(result))

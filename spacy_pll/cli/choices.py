@@ -3,28 +3,29 @@
 from pathlib import Path
 from typing import Any
 
+from ..corpus.records import FileOptions
 from ..evaluation.choice_readers import read_choices
 from ..evaluation.choices import ChoiceSuite, choices
 from ..pipelines import PipelineSettings
 from .comparison import Evaluation, evaluation_options
-from .options import OF_TOKENS, described, file_options, options_from, pipeline_options
+from .options import OF_TOKENS, described, file_options, options_as_in, options_from, pipeline_options
 
 
 @pipeline_options(without=(*OF_TOKENS, "targets"))
 @evaluation_options
 @file_options
 @options_from("columns", read_choices, "context", "options", "label", "labels", "after", "reading")
-@options_from("sharing", choices, "shared_pieces")
+@options_as_in(choices, "shared_pieces")
 @described()
 def choices_cli(
     path: str,
     settings: PipelineSettings,
     columns: dict[str, Any],
-    sharing: dict[str, Any],
+    *,
+    shared_pieces: bool,
     separator: str = " ",
     predictions: Path | None = None,
-    *,
-    how: dict[str, Any],
+    files: FileOptions,
     evaluation: Evaluation,
 ) -> None:
     """Measure the accuracy on choices, with or without a context.
@@ -47,7 +48,7 @@ def choices_cli(
     """
 
     def read() -> ChoiceSuite:
-        return ChoiceSuite(read_choices(path, separator=separator, **columns, **how), **sharing)
+        return ChoiceSuite(read_choices(path, separator=separator, **columns, **vars(files)), shared_pieces)
 
-    about = {"path": path, **columns, "separator": separator, **how, **sharing}
+    about = {"path": path, **columns, "separator": separator, **vars(files), "shared_pieces": shared_pieces}
     evaluation.measure(read, settings, about, predictions)

@@ -15,6 +15,7 @@ from ..corpus.records import FileOptions
 from ..errors import PLLError, spell
 from ..pipelines import SETTINGS, PipelineSettings
 from ..settings import BATCH_SIZE, ScoringSettings, choices_of, describe_settings
+from ..stream.workers import Work
 from .terminal import PICTURES
 
 Command = Callable[..., Any]
@@ -213,6 +214,22 @@ def options_from(
     return decorate
 
 
+def options_as_in(source: Any, *names: str, note: str = "", **more: dict[str, Any]) -> Callable[[Command], Command]:
+    """Make options of the parameters of a command that a dataclass or a function has, too, with the help and the
+    defaults that they have there.
+
+    source, note, more: See `options_from`.
+    names (str): The parameters.
+    """
+    options = {option.name: option for option in described_options(source, names, note, more)}
+
+    def decorate(command: Command) -> Command:
+        parameters = inspect.signature(command).parameters
+        return _with_parameters(command, [options.get(name, one) for name, one in parameters.items()])
+
+    return decorate
+
+
 def described_options(
     source: Any, names: Collection[str], note: str, more: Mapping[str, dict[str, Any]]
 ) -> list[inspect.Parameter]:
@@ -248,13 +265,13 @@ def described_options(
     return found
 
 
-# Gives a command the options for `FileOptions` in place of its parameter `how`, which is a dictionary.
-file_options = options_from("how", FileOptions, make=lambda **given: FileOptions(**given).of_files)
+# Gives a command the options for `FileOptions` in place of its parameter `files`.
+file_options = options_from("files", FileOptions, make=FileOptions)
 
 
-def _make_work(batch_size: int = BATCH_SIZE, n_process: int = 1) -> dict[str, Any]:
-    return {"batch_size": batch_size, "n_process": n_process, "show_progress": True}
+def _make_work(batch_size: int = BATCH_SIZE, n_process: int = 1) -> Work:
+    return Work(batch_size, n_process, show_progress=True)
 
 
-# Gives a command the options for `Work` in place of its parameter `work`, which has its values by name.
+# Gives a command the options for `Work` in place of its parameter `work`.
 work_options = options_from("work", _make_work, make=_make_work)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..corpus.records import FileOptions
 from ..evaluation.minimal_pairs import PairSuite
 from ..evaluation.pair_readers import read_pairs
 from ..pipelines import PipelineSettings
@@ -15,7 +16,7 @@ from .options import COLUMN_AND_VALUE, OF_TOKENS, described, file_options, optio
 @options_from("columns", read_pairs, "good", "bad", "sentence", "label", "item", "first", label=COLUMN_AND_VALUE)
 @described()
 def pairs_cli(
-    path: str, settings: PipelineSettings, columns: dict[str, Any], *, how: dict[str, Any], evaluation: Evaluation
+    path: str, settings: PipelineSettings, columns: dict[str, Any], *, files: FileOptions, evaluation: Evaluation
 ) -> None:
     """Measure the accuracy on minimal pairs.
 
@@ -31,5 +32,5 @@ def pairs_cli(
 
     path (str): A file of minimal pairs (.jsonl, .json, .csv, .tsv, .parquet or .txt), or a folder of such files.
     """
-    about = {"path": path, **columns, **how}
-    evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **how)), settings, about)
+    about = {"path": path, **columns, **vars(files)}
+    evaluation.measure(lambda: PairSuite(read_pairs(path, **columns, **vars(files))), settings, about)

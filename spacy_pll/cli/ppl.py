@@ -16,15 +16,16 @@ from ..cells import label_of, name_of
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
-from ..corpus.records import STANDARD_STREAM, Nested, warn_of_missing
+from ..corpus.records import STANDARD_STREAM, FileOptions, Nested, ReadOptions, warn_of_missing
 from ..errors import InputError, no_column
 from ..evaluation.perplexity import PER, Perplexity, perplexity, window_perplexities
 from ..files import files_digest, write_json
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
+from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
-from .options import INPUT, OF_TOKENS, described, file_options, options_from, pipeline_options, work_options
+from .options import INPUT, OF_TOKENS, described, file_options, options_as_in, pipeline_options, work_options
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 UNIT_TITLES = {
@@ -38,21 +39,21 @@ UNIT_TITLES = {
 @pipeline_options(without=OF_TOKENS, sample=True)
 @file_options
 @work_options
-@options_from("bound", perplexity, "n_passes")
+@options_as_in(perplexity, "n_passes")
 @described(path=INPUT, windows={"min": 1})
 def ppl_cli(
     path: str,
     settings: PipelineSettings,
     column: str = "text",
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     windows: int | None = None,
     by: str | None = None,
-    bound: dict[str, Any],
+    n_passes: int | None,
     output: Path | None = None,
     resume: bool = False,
     force: bool = False,
-    work: dict[str, Any],
+    work: Work,
 ) -> None:
     """Measure the pseudo-perplexity of a corpus.
 
@@ -80,24 +81,25 @@ def ppl_cli(
     endings = (".json",) if windows is None else TABLES
     kept = check_outputs(force, resume, None if is_stream else output, (output, endings))
     nlp = make_pipeline(settings)
-    bound["seed"] = get_scorer(nlp).settings.seed
-    source = {"path": path, "column": column, "vocab": nlp.vocab, **how}
+    seed = get_scorer(nlp).settings.seed
+    bound = {"n_passes": n_passes, "seed": seed}
+    options = ReadOptions(column, nlp.vocab, files)
     about = {"path": path, **describe_scorer(nlp, settings)}
-    run = {"column": column, "batch_size": work["batch_size"], "windows": windows, "by": by, **bound, **how}
+    run = {"column": column, "batch_size": work.batch_size, "windows": windows, "by": by, **bound, **vars(files)}
     with catch_warnings():
         simplefilter("ignore")  # of files that are not read, which comes when the others are
-        files = None if is_stream else files_digest(list_files(path))
-    kept.about = {**about, "run": run, "files": files}
+        digest = None if is_stream else files_digest(list_files(path))
+    kept.about = {**about, "run": run, "files": digest}
     with kept.until_done():
         if windows is not None:
-            rows = _windows(nlp, source, windows, by, output, kept, **work)
+            rows = _windows(nlp, path, options, windows, by, output, kept, work)
             say(windows_table(rows, by or "doc"))
             save(output, write_table, rows)
             return
         if not is_stream and not output:  # or else they are read once more to know them
-            check_records(**source)
-        texts: Iterable[str | Doc] = read_texts(**source) if is_stream else _Texts(source)
-        result = perplexity(nlp, texts, kept=kept, **work, **bound)
+            check_records(path, options)
+        texts: Iterable[str | Doc] = read_texts(path, options) if is_stream else _Texts(path, options)
+        result = perplexity(nlp, texts, kept=kept, n_passes=n_passes, seed=seed, **work._asdict())
         if not result.pieces:
             kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
@@ -110,17 +112,25 @@ def ppl_cli(
 class _Texts(Iterable[str | Doc]):
     """The texts of files, which are read each time."""
 
-    source: dict[str, Any]
+    path: str
+    options: ReadOptions
 
     def __iter__(self) -> Iterator[str | Doc]:
-        return read_texts(**self.source)
+        return read_texts(self.path, self.options)
 
 
 def _windows(
-    nlp: Language, source: dict[str, Any], n: int, by: str | None, output: Path | None, kept: KeptScores, **work: Any
+    nlp: Language,
+    path: str,
+    options: ReadOptions,
+    n: int,
+    by: str | None,
+    output: Path | None,
+    kept: KeptScores,
+    work: Work,
 ) -> list[dict[str, Any]]:
     """A row for each window of n words."""
-    every = list(enumerate(read_records(**source)))
+    every = list(enumerate(read_records(path, options)))
     records = [(number, one) for number, one in every if not one.problem]
     warn_of_missing(len(every) - len(records), len(every), "They are left out")
     for _, record in records:
@@ -128,7 +138,7 @@ def _windows(
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
     check_parquet(output, [one.fields for _, one in records])
-    found = window_perplexities(nlp, [str(one.text) for _, one in records], n, kept=kept, **work)
+    found = window_perplexities(nlp, [str(one.text) for _, one in records], n, kept=kept, **work._asdict())
     rows: list[dict[str, Any]] = [
         Nested({"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value})
         for (number, record), of_text in zip(records, found)
@@ -136,7 +146,7 @@ def _windows(
     ]
     if not rows:
         kept.discard()
-        raise InputError(f"Nothing was scored. No text in {source['path']!r} has a word.")
+        raise InputError(f"Nothing was scored. No text in {path!r} has a word.")
     return rows
 
 

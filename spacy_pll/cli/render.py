@@ -7,11 +7,11 @@ from typing import Any
 
 from ..component import get_scorer
 from ..corpus.readers import check_records, read_texts
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, FileOptions, ReadOptions
 from ..errors import PLLError
 from ..files import check_output, write_text
 from ..pipelines import PipelineSettings, make_pipeline
-from ..stream.workers import score_docs
+from ..stream.workers import Work, score_docs
 from ..texts import Text
 from ..visualize.html import VMIN, View, check_vmin, page_parts
 from ..visualize.text import approximation
@@ -30,9 +30,9 @@ def render_cli(
     settings: PipelineSettings,
     column: str = "text",
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     vmin: float = VMIN,
-    work: dict[str, Any],
+    work: Work,
     force: bool = False,
 ) -> None:
     """Write a web page with the tokens of a corpus coloured by score.
@@ -53,7 +53,7 @@ def render_cli(
     check_output(output, (output.suffix,), force)
     check_vmin(vmin)
     if input != STANDARD_STREAM:
-        check_records(input, column, **how)  # before the model is loaded
+        check_records(input, ReadOptions(column, files=files))  # before the model is loaded
     nlp = make_pipeline(settings, keep_pieces=True)
     scorer = get_scorer(nlp)
     expected, approximate = scorer.settings.n_alternatives is not None, approximation([scorer.settings])
@@ -61,9 +61,9 @@ def render_cli(
     title = "Standard input" if input == STANDARD_STREAM else Path(input).resolve().name
     about = f"Pseudo-log-likelihood ({', '.join(scorer.settings.metrics)}) under {scorer.model.describe().title}"
     fields: list[dict[str, Any]] = []
-    texts: Iterable[Text] = read_texts(input, column, nlp.vocab, fields, **how)
+    texts: Iterable[Text] = read_texts(input, ReadOptions(column, nlp.vocab, files), fields)
     if input != STANDARD_STREAM:
         texts = list(texts)  # so that the bar knows how much there is
-    with closing(score_docs(nlp, texts, **work)) as docs:
+    with closing(score_docs(nlp, texts, *work)) as docs:
         save(output, write_text, page_parts(docs, view, title, about, fields))
     warn_of_nothing(input, len(fields))

@@ -16,7 +16,7 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
-from .options import OF_TOKENS, described, options_from, pipeline_options, work_options
+from .options import OF_TOKENS, described, options_as_in, options_from, pipeline_options, work_options
 from .terminal import check_outputs, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -38,7 +38,7 @@ def parse_grid(value: str) -> list[float]:
 
 
 @pipeline_options(without=("metrics", *OF_TOKENS))
-@options_from("encoding", FileOptions, "encoding", make=lambda encoding: encoding)
+@options_as_in(FileOptions, "encoding")
 @work_options
 @options_from("reading", read_nbest, "beam_size", "references", "costs", beam_size={"min": 1})
 @described(
@@ -67,7 +67,7 @@ def rescore_cli(
     output: Path | None = None,
     resume: bool = False,
     force: bool = False,
-    work: dict[str, Any],
+    work: Work,
 ) -> None:
     """Rerank n-best lists with the PLL.
 
@@ -136,9 +136,9 @@ def rescore_cli(
         **reading,
         "lists": digest_of(one.row for one in (*dev_lists, *lists)),
     }
-    kept.about = {**describe_scorer(nlp, settings), "batch_size": work["batch_size"], **of_weights, **source}
+    kept.about = {**describe_scorer(nlp, settings), "batch_size": work.batch_size, **of_weights, **source}
     with kept.until_done():
-        scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), Work(**work), kept=kept)
+        scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), work, kept=kept)
         lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))
         if dev:
             weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids, rate)

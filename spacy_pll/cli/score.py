@@ -4,23 +4,23 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
 from ..compression import format_of
 from ..corpus.distribution import Distribution
 from ..corpus.formats import ENDINGS
 from ..corpus.inputs import Input
-from ..corpus.records import STANDARD_STREAM
+from ..corpus.records import STANDARD_STREAM, FileOptions
 from ..corpus.runs import Run, score_to_file, score_to_stream
 from ..corpus.scored_texts import Scoring
 from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..stream.outcomes import ERROR
+from ..stream.workers import Work
 from ..tables.rows import Level
 from ..tables.words import WordTable
 from .errors import end_without_scores, warn_of_nothing
-from .options import INPUT_HELP, described, file_options, options_from, pipeline_options, work_options
+from .options import INPUT_HELP, described, file_options, options_as_in, options_from, pipeline_options, work_options
 from .terminal import PICTURES, check_outputs, draw, duration, report, save, until_closed
 
 FOR_WORDS = "For --table words. "
@@ -29,13 +29,11 @@ FOR_WORDS = "For --table words. "
 @pipeline_options(sample=True)
 @options_from("words_table", WordTable, note=FOR_WORDS, make=WordTable)
 @file_options
-@options_from(
-    *("of_input", Input, "file_format", "context_column", "after_column", "marked"),
-    note=FOR_WORDS,
-    file_format={"note": ""},
+@options_as_in(
+    *(Input, "file_format", "context_column", "after_column", "marked"), note=FOR_WORDS, file_format={"note": ""}
 )
 @work_options
-@options_from("of_scoring", Scoring, "max_length", "shared_pieces", "skip_errors")
+@options_as_in(Scoring, "max_length", "shared_pieces", "skip_errors")
 @described(
     input_path={"metavar": "INPUT", "help": f"{INPUT_HELP} or as --format says."},
     output_path={
@@ -58,16 +56,21 @@ def score_cli(
     *,
     settings: PipelineSettings,
     column: str = "text",
-    how: dict[str, Any],
-    of_input: dict[str, Any],
+    files: FileOptions,
+    file_format: str | None,
+    context_column: str | None,
+    after_column: str | None,
+    marked: bool,
     separator: str = " ",
     normalise: Sequence[str] = (),
     unigrams: str | None = None,
-    of_scoring: dict[str, Any],
+    max_length: int | None,
+    shared_pieces: bool,
+    skip_errors: bool,
     tokens: bool = False,
     table: Level = "texts",
     words_table: WordTable,
-    work: dict[str, Any],
+    work: Work,
     plot: Path | None = None,
     resume: bool = False,
     force: bool = False,
@@ -95,8 +98,23 @@ def score_cli(
     if tokens and table == "words":
         raise InputError("--tokens and --table words write different rows. Leave out one of the two.")
     run = Run(
-        Input(input_path, column, separator=separator, **how, **of_input),
-        Scoring(settings, **work, **of_scoring),
+        Input(
+            input_path,
+            column,
+            files,
+            file_format=file_format,
+            context_column=context_column,
+            after_column=after_column,
+            separator=separator,
+            marked=marked,
+        ),
+        Scoring(
+            settings,
+            **work._asdict(),
+            max_length=max_length,
+            shared_pieces=shared_pieces,
+            skip_errors=skip_errors,
+        ),
         "tokens" if tokens else table,
         words_table,
         normalise,

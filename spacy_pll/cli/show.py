@@ -43,7 +43,7 @@ def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) 
     advise(*map(path_as_text, clean))
     for doc in nlp.pipe(clean):
         for name in scorer.settings.metrics if masks else ():
-            say(mask_table(masked_texts(nlp, doc, name, component=scorer.name), scorer.names.metrics[name]))
+            say(mask_table(masked_texts(nlp, doc, name), scorer.names.metrics[name]))
         if not masks:
             say(score_table(doc, scorer))
 

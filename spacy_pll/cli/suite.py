@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..corpus.records import FileOptions
+from ..corpus.records import DEFAULT_FILES, FileOptions
 from ..evaluation.acceptability import read_acceptability
 from ..evaluation.suite_readers import read_suite
 from ..pipelines import PipelineSettings
@@ -21,7 +21,7 @@ def suite_cli(
     reader: str,
     acceptability: dict[str, Any],
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     evaluation: Evaluation,
 ) -> None:
     """Score a published test suite: StereoSet, CrowS-Pairs, SyntaxGym, acceptability judgments.
@@ -41,6 +41,6 @@ def suite_cli(
         another package.
     """
     # A reader need not take what is not given.
-    how = {name: value for name, value in how.items() if value != getattr(FileOptions(), name)}
-    how |= {name: value for name, value in acceptability.items() if value is not None}
-    evaluation.measure(lambda: read_suite(path, reader, **how), settings, {"path": path, "reader": reader, **how})
+    given = {name: value for name, value in vars(files).items() if value != getattr(DEFAULT_FILES, name)}
+    given |= {name: value for name, value in acceptability.items() if value is not None}
+    evaluation.measure(lambda: read_suite(path, reader, **given), settings, {"path": path, "reader": reader, **given})

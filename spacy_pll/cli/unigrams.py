@@ -1,11 +1,11 @@
 """`spacy-pll unigrams CORPUS OUTPUT`: how often each wordpiece occurs."""
 
 from pathlib import Path
-from typing import Any
 
 from ..analysis.unigrams import Unigrams
 from ..component import get_scorer
 from ..corpus.readers import read_texts
+from ..corpus.records import FileOptions, ReadOptions
 from ..files import check_output, to_json, write_text
 from ..pipelines import SETTINGS, PipelineSettings, make_pipeline
 from .options import INPUT_HELP, described, file_options, pipeline_options
@@ -24,7 +24,7 @@ def unigrams_cli(
     settings: PipelineSettings,
     column: str = "text",
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     force: bool = False,
 ) -> None:
     """Count the wordpieces of a corpus, for normalised scores.
@@ -40,7 +40,7 @@ def unigrams_cli(
     """
     check_output(output, (".json",), force)
     nlp = make_pipeline(settings)
-    texts = read_texts(corpus, column, nlp.vocab, **how)
+    texts = read_texts(corpus, ReadOptions(column, nlp.vocab, files))
     unigrams = Unigrams.count(get_scorer(nlp).model.load().tokenizer, texts, show_progress=True)
     total, seen = sum(unigrams.counts), sum(count > 0 for count in unigrams.counts)
     report(f"Counted {total:,} wordpieces, {seen:,} of the {len(unigrams.pieces):,} in the vocabulary.")

@@ -10,11 +10,13 @@ from ..component import get_scorer
 from ..compression import format_of
 from ..corpus.formats import write_table
 from ..corpus.readers import ROW_READERS, check_format, read_rows
+from ..corpus.records import FileOptions
 from ..documentation import page
 from ..errors import InputError
 from ..evaluation.word_means import WordGroups
 from ..files import file_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
+from ..stream.workers import Work
 from ..tables.word_rows import is_after_words_before, score_words, surprisal_in, surprisal_with_unit, texts_of_rows
 from ..tables.words import WordTable
 from ..visualize.text import text_table
@@ -33,14 +35,14 @@ def words_cli(
     output: Path,
     settings: PipelineSettings,
     of_words: dict[str, Any],
-    how: dict[str, Any],
+    files: FileOptions,
     *,
     means: Sequence[str] = (),
     item: Sequence[str] = (),
     plot: Path | None = None,
     resume: bool = False,
     force: bool = False,
-    work: dict[str, Any],
+    work: Work,
 ) -> None:
     """Score a table that has one word in each row.
 
@@ -70,7 +72,7 @@ def words_cli(
             command = shlex.join(["spacy-pll", "score", path, str(output), "--table", "words"])
             raise InputError(error.problem, f"{error.advice} For running text, type: {command}") from None
         raise
-    rows = [row for _, row in read_rows(Path(path), **how)]
+    rows = [row for _, row in read_rows(Path(path), files)]
     check_parquet(output, rows)
     texts = texts_of_rows(rows, of_words["word"], of_words.get("by", ()))
     groups = WordGroups(rows, texts, means, item) if means else None
@@ -79,12 +81,17 @@ def words_cli(
     source = {"rows": len(rows), "texts": len(texts), "digest": file_digest(Path(path))}
     known = WordTable("spacy", log_frequency=of_words.get("log_frequency")).known(str(nlp.lang)).log_frequency
     of_words = {**of_words, "log_frequency": known}
-    used = {**of_words, "batch_size": work["batch_size"], **how, "wordfreq": version("wordfreq") if known else None}
+    used = {
+        **of_words,
+        "batch_size": work.batch_size,
+        **vars(files),
+        "wordfreq": version("wordfreq") if known else None,
+    }
     # Each row is a word, whatever the setting of the pipeline is.
     kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings), "words": "rows"}
     kept.about_outputs = {"means": means, "item": item} if means else {}
     with kept.until_done():
-        found = score_words(rows, nlp, kept=kept, **work, **of_words)
+        found = score_words(rows, nlp, kept=kept, **work._asdict(), **of_words)
         write_table(output, found)
         if groups:
             name = surprisal_in(of_words.get("base"))

@@ -23,14 +23,14 @@ def numbered_lines(file: IO[bytes], name: str, options: ReadOptions) -> Iterator
 
     Where errors are skipped, a byte that is not valid stays in its line as a lone surrogate.
     """
-    lines, encoding = _decoded(file, name, options), options.encoding
+    lines, encoding = _decoded(file, name, options), options.files.encoding
     if codecs.lookup(encoding).name not in WINDOWS:
         return lines
     return advised_of_each(lines, partial(other_encoding, name=name, encoding=encoding))
 
 
 def _decoded(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[tuple[int, str]]:
-    number, guess, encoding = 0, "cp1252", options.encoding
+    number, guess, encoding = 0, "cp1252", options.files.encoding
     used = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     peek = getattr(file, "peek", None)
     if used == "utf-8-sig" and peek and peek(2)[:2] in UTF_16_MARKS:
@@ -73,7 +73,7 @@ def invalid_byte(text: str, options: ReadOptions) -> str:
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
-        return f"not valid {options.encoding.upper()} (it has the byte 0x{ord(text[error.start]) & 0xFF:02x})."
+        return f"not valid {options.files.encoding.upper()} (it has the byte 0x{ord(text[error.start]) & 0xFF:02x})."
     return ""
 
 

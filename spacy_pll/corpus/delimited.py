@@ -45,11 +45,11 @@ def read_cells(lines: Iterator[str], name: str, options: ReadOptions, usual: str
     RAISES (InputError): Rows cannot be told apart.
     """
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    first, before, header, quoting = next(lines, ""), 0, options.header, options.quoting
+    first, before, header, quoting = next(lines, ""), 0, options.files.header, options.files.quoting
     told = DELIMITER_LINE.fullmatch(first)
     if told:
         first, before = next(lines, ""), 1
-    delimiter = options.delimiter or (told[1] if told else _delimiter_of(first, usual, header))
+    delimiter = options.files.delimiter or (told[1] if told else _delimiter_of(first, usual, header))
     if header and _split(first, delimiter) == [*header[1:]]:  # R's names of columns, without one for those of rows
         quoting = quoting or ("csv" if first.startswith('"') else None)
         first, before = next(lines, ""), before + 1
@@ -70,7 +70,7 @@ def _all_cells(
     lines: Iterator[str], name: str, delimiter: str, quoting: str | None, before: int, options: ReadOptions
 ) -> Iterator[Cells]:
     """before (int): How many lines come before these."""
-    skip, known, number = options.skip_errors, options.header, before
+    skip, known, number = options.skip_errors, options.files.header, before
     if quoting or delimiter in QUOTED_BY_CUSTOM:
         yield from _parsed(lines, name, delimiter, quoting or "csv", before, skip)
         return

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -29,15 +28,16 @@ from ..tables.words import WordRows
 from .columns import InputColumns
 from .decoding import writable_fields
 from .readers import read_records
-from .records import STANDARD_STREAM, FileOptions, Nested, Record, RowError, get_text
+from .records import DEFAULT_FILES, STANDARD_STREAM, FileOptions, Found, Nested, ReadOptions, Record, RowError, get_text
 
 
 @dataclass(frozen=True)
-class Input(FileOptions):
+class Input:
     """Texts with their other columns. What stands beside a text is for the table of words.
 
     path (str): A file, a folder, or "-" for standard input.
     column (str): That of the texts.
+    files (FileOptions): How they are written.
     file_format (Optional[str]): The format of standard input. None: .txt.
     context_column (Optional[str]): A column with a context for each text. The model reads it before the text. It is not
         scored, and its words have no rows.
@@ -48,22 +48,25 @@ class Input(FileOptions):
 
     path: str
     column: str = "text"
+    files: FileOptions = DEFAULT_FILES
     file_format: str | None = None
     context_column: str | None = None
     after_column: str | None = None
     separator: str = " "
     marked: bool = False
 
-    def records(self, vocab: Vocab, **options: Any) -> Iterator[Record]:
+    def records(
+        self, vocab: Vocab, *, typed: bool = False, skip_errors: bool = False, found: Found = ReadOptions.found
+    ) -> Iterator[Record]:
         """Read the texts with their contexts and fingerprints. A fingerprint is 16 hexadecimal digits of a SHA-256 over
         the texts and columns until there, so two readings that give the same texts and columns give the same ones.
 
-        options (Any): The others of `ReadOptions`: `typed`, `skip_errors`, `found`.
+        typed, skip_errors, found: See `ReadOptions`.
         RAISES (InputError): A line cannot be read.
         """
-        total, skips = sha256(), options.get("skip_errors")
+        total, options = sha256(), ReadOptions(self.column, vocab, self.files, typed, skip_errors, found)
         try:
-            for record in read_records(self.path, self.column, vocab, self.file_format, **self.of_files, **options):
+            for record in read_records(self.path, options, self.file_format):
                 # The strings of a doc have no order.
                 text = record.text if isinstance(record.text, str) else repr(record.text.to_bytes(exclude=["strings"]))
                 total.update(repr((text or record.in_place, record.fields)).encode("utf8", "surrogatepass"))
@@ -71,11 +74,11 @@ class Input(FileOptions):
                 try:
                     record = self._in_place(record)
                 except InputError as error:
-                    if not skips:
+                    if not skip_errors:
                         raise RowError(error.problem, error.advice) from None
                     record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
                 # Behind what reads them, such as contexts: an escape is not what stands there.
-                yield record._replace(fields=writable_fields(record.fields)) if skips else record
+                yield record._replace(fields=writable_fields(record.fields)) if skip_errors else record
         except RowError as error:
             advice = f"{error.advice} To leave its scores out, give `skip_errors=True`."
             raise InputError(error.problem, advice.strip()) from None

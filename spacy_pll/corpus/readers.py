@@ -22,8 +22,12 @@ from ..errors import InputError, no_column
 from .decoding import invalid_byte, numbered_lines, writable
 from .delimited import Fault, check_width, read_cells
 from .records import (
+    DEFAULT_FILES,
+    DEFAULT_READING,
     PARQUET,
     STANDARD_STREAM,
+    FileOptions,
+    Found,
     Nested,
     ReadOptions,
     Record,
@@ -39,43 +43,37 @@ SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 FIELDS = "fields"  # the key in `doc.user_data` under which a .spacy file keeps the other columns of a text
 
 
-def read_records(
-    path: str, column: str = "text", vocab: Vocab | None = None, file_format: str | None = None, **options: Any
-) -> Iterator[Record]:
+def read_records(path: str, options: ReadOptions = DEFAULT_READING, file_format: str | None = None) -> Iterator[Record]:
     """Read texts one by one. Only .spacy files are read into memory as a whole, one file at a time.
 
     path (str): A file, a folder (its files are read in the order of their names, and each record gets the field
         `file`), or "-" for standard input.
     file_format (Optional[str]): Such as ".jsonl". None uses the ending of the name, or .txt for standard input.
-    column, vocab, options: See `ReadOptions`.
     YIELDS (Record): In the order of the input.
     RAISES (InputError): A line cannot be read; the message gives its number.
     """
-    how = ReadOptions(column, vocab, **options)
     if path == STANDARD_STREAM:
-        yield from READERS[file_format or ".txt"](sys.stdin.buffer, "standard input", how)
+        yield from READERS[file_format or ".txt"](sys.stdin.buffer, "standard input", options)
         return
     is_folder = Path(path).is_dir()
     for file in list_files(path):
         ending = file_format or format_of(file)
         check_format(file, READERS, ending)
         with open_file(file) as stream:
-            for record in READERS[ending](stream, str(file) if is_folder else path, how):
+            for record in READERS[ending](stream, str(file) if is_folder else path, options):
                 if is_folder:  # a field `file` that the record already has is kept
                     fields = Nested({"file": str(file.relative_to(path)), **record.fields})
                     record = record._replace(fields=fields)
                 yield record
 
 
-def read_texts(
-    path: str, column: str, vocab: Vocab, fields: list[dict[str, Any]] | None = None, **options: Any
-) -> Iterator[str | Doc]:
+def read_texts(path: str, options: ReadOptions, fields: list[dict[str, Any]] | None = None) -> Iterator[str | Doc]:
     """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning.
 
     fields (Optional[list[dict[str, Any]]]): Gets the other columns of each text, before the text.
     """
     missing = total = 0
-    for record in read_records(path, column, vocab, **options):
+    for record in read_records(path, options):
         total, missing = total + 1, missing + bool(record.problem)
         if not record.problem:
             if fields is not None:
@@ -84,14 +82,14 @@ def read_texts(
     warn_of_missing(missing, total, "They are left out")
 
 
-def check_records(path: str, column: str, vocab: Vocab | None = None, **options: Any) -> None:
+def check_records(path: str, options: ReadOptions) -> None:
     """Read all once, so that what cannot be read is found before the work. Warnings come when it is read again.
 
     RAISES (InputError): As `read_records`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        deque(read_records(path, column, vocab, **options), maxlen=0)
+        deque(read_records(path, options), maxlen=0)
 
 
 def list_files(path: str, formats: Collection[str] | None = None, beside: Sequence[str] = (".json",)) -> list[Path]:
@@ -260,7 +258,7 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
     delimiter (str): What stands between columns, if nothing else is given or found.
     """
     lines = (line for _, line in numbered_lines(file, name, options))
-    rows, given = read_cells(lines, name, options, delimiter), options.header
+    rows, given = read_cells(lines, name, options, delimiter), options.files.header
     _, header = next(rows, (1, [])) if given is None else (1, list(given))
     if isinstance(header, Fault):
         raise header.error
@@ -300,20 +298,20 @@ def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter
         except InputError as error:
             yield _in_place_of_row(error, location, [*cells], options)
             continue
-        if not options.na_as_text:
+        if not options.files.na_as_text:
             cells = [Missing(cell) if cell.strip() in NA else cell for cell in cells]
         yield location, dict(zip(header, cells))
 
 
-def read_rows(path: Path, **how: Any) -> Iterator[Row]:
+def read_rows(path: Path, files: FileOptions = DEFAULT_FILES, found: Found = ReadOptions.found) -> Iterator[Row]:
     """The rows of a .jsonl, .json, .csv, .tsv or .parquet file with all their columns, or the lines of a .txt file.
 
-    how (Any): See `FileOptions`.
+    found: See `ReadOptions`.
     """
     with open_file(path) as file:
         ending = format_of(path)
         read = _read_txt_rows if ending == ".txt" else ROW_READERS.get(ending, _read_table_rows)
-        yield from read(file, str(path), ReadOptions(None, **how))
+        yield from read(file, str(path), ReadOptions(None, files=files, found=found))
 
 
 def _read_spacy(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Record]:

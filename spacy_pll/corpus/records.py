@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc
@@ -16,6 +16,7 @@ STANDARD_STREAM = "-"
 PARQUET = ".parquet"
 Row = tuple[str, dict[str, Any]]  # its location, and its columns
 Quoting = Literal["csv", "none"]
+Found = Callable[[str, Mapping[str, Any]], None]
 NAMES_OF_NA = "NA, or another name for a missing value,"
 OTHER_DELIMITERS = ";\t|"
 AS_R_WRITES = "If spaces stand between columns, as R's write.table has it, give `delimiter=' '` (and quote the texts)."
@@ -81,7 +82,7 @@ def warn_of_missing(missing: int, total: int, outcome: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files of texts are written.
+    """How files are written. Functions for users take these options as keyword arguments; all others take them as one.
 
     encoding (str): The encoding of all files but .parquet and .spacy. Under utf-8, files in UTF-16 that begin with a
         byte order mark are read, too.
@@ -112,22 +113,34 @@ class FileOptions:
                 f"`encoding` must be one that Python knows, such as 'cp1252'. It is {self.encoding!r}."
             ) from None
 
-    @property
-    def of_files(self) -> dict[str, Any]:
-        """These options alone, without those of a subclass."""
-        return {one.name: getattr(self, one.name) for one in fields(FileOptions)}
+    @classmethod
+    def of(cls, given: Mapping[str, Any], what: str) -> "FileOptions":
+        """From the keyword arguments of a function that reads files of something.
+
+        RAISES (InputError): There is no such option.
+        """
+        if unknown := given.keys() - cls.__dataclass_fields__.keys():
+            raise InputError(f"`{min(unknown)}` says nothing of {what}.", "Leave it out.")
+        return cls(**given)
+
+
+DEFAULT_FILES = FileOptions()
 
 
 @dataclass(frozen=True)
-class ReadOptions(FileOptions):
-    """How files are read."""
+class ReadOptions:
+    """What is read of files, and how they are written."""
 
     column: str | None = "text"  # of the texts; None where rows are read with all their columns
     vocab: Vocab | None = None  # for the docs of .spacy files
+    files: FileOptions = DEFAULT_FILES
     typed: bool = False  # the other columns of Parquet files are Arrow's scalars, and not values that JSON has
     skip_errors: bool = False  # where there is no text in a row, the record says so
     # Gets the name of each table and its columns with their types, Arrow's or None, even if the table has no row.
-    found: Callable[[str, Mapping[str, Any]], None] = lambda name, columns: None
+    found: Found = lambda name, columns: None
+
+
+DEFAULT_READING = ReadOptions()
 
 
 def get_text(row: dict[str, Any], location: str, column: str, setting: str | None = "`column`") -> str:

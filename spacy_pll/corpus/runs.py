@@ -32,7 +32,17 @@ from .scored_texts import ScoredText, Scoring
 # It also ends when it has as many texts as all before it: the first is one batch, and they grow.
 TEXTS_PER_PART, PIECES_PER_PART, SECONDS_PER_PART = 1024, 2**16, 20
 # What the results do not depend on, and what the manifest records otherwise.
-NOT_IN_MANIFEST = ("path", "file_format", "pipeline", "n_process", "show_progress", "input", "scoring", "unigrams")
+NOT_IN_MANIFEST = (
+    "path",
+    "file_format",
+    "pipeline",
+    "n_process",
+    "show_progress",
+    "input",
+    "files",
+    "scoring",
+    "unigrams",
+)
 ROWS_OF: dict[Level, type[TextRows]] = {"texts": TextRows, "tokens": TokenRows, "words": WordRows}
 
 
@@ -162,9 +172,8 @@ def _records_and_columns(
 ) -> tuple[TextRows, InputColumns, Iterator[Record]]:
     """What will be written, the columns of the input, and its records, which are checked and noted when they come."""
     rows, columns = run.make_rows(nlp), output_format.input_columns(source.column)
-    scoring = run.scoring
-    how = scoring.skip_errors, scoring.shared_pieces, scoring.batch_size
-    return rows, columns, checked_records(source, nlp, rows, columns, *how)
+    refused = run.scoring.skip_errors, run.scoring.shared_pieces, run.scoring.batch_size
+    return rows, columns, checked_records(source, nlp, rows, columns, *refused)
 
 
 def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields: list[str]) -> dict[str, Any]:
@@ -172,7 +181,13 @@ def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields:
 
     texts, fingerprint, fields: How many texts there are, the fingerprint of all, and their other columns.
     """
-    settings = {**vars(run.input), **vars(run.scoring), **vars(run), "words": asdict(run.words)}
+    settings = {
+        **vars(run.input.files),
+        **vars(run.input),
+        **vars(run.scoring),
+        **vars(run),
+        "words": asdict(run.words),
+    }
     return {
         "input": {"texts": texts, "fields": fields, "digest": fingerprint},
         "run": {name: value for name, value in settings.items() if name not in NOT_IN_MANIFEST},

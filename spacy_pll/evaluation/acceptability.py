@@ -16,7 +16,7 @@ import numpy as np
 from ..advice.giving import advise
 from ..advice.items import judged_sentences
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..corpus.records import get_text
+from ..corpus.records import FileOptions, get_text
 from ..errors import InputError, no_column
 from ..stream.contexts import TextInContext
 from ..tables.rows import check_columns
@@ -114,7 +114,11 @@ def best_threshold(values: FloatArray, labels: BoolArray) -> float:
 
 @of_folders
 def read_acceptability(
-    path: str, sentence: str | None = None, label: str | None = None, threshold: float | None = None, **how: Any
+    path: str,
+    sentence: str | None = None,
+    label: str | None = None,
+    threshold: float | None = None,
+    **file_options: Any,
 ) -> Acceptability:
     """Read sentences with labels.
 
@@ -123,12 +127,14 @@ def read_acceptability(
     label (Optional[str]): With the reader acceptability: the column of the labels, and what acceptable sentences have
         there, as in "judgment=ok". None: as CoLA and RuCoLA call it.
     threshold (Optional[float]): With the reader acceptability: also MCC for scores above this one.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RAISES (InputError): A row cannot be read, or all sentences have the same label.
     """
+    files = FileOptions.of(file_options, "sentences with labels")
     column, _, good = (label or "").partition("=")
     sentences, labels, fields = [], [], []
-    for _, place, row, of_file in rows_of(path, "sentences with labels", how):
+    for _, place, row, of_file in rows_of(path, "sentences with labels", files):
         of_text = sentence or next((name for name in SENTENCES if name in row), SENTENCES[0])
         of_label = column or next((name for name in LABELS if name in row), LABELS[0])
         check_distinct(sentence=[of_text], label=[of_label])

@@ -100,7 +100,6 @@ def agree(
     texts: Iterable[str | Doc],
     *,
     labels: tuple[str, str] = ("first", "second"),
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
 ) -> Agreement:
@@ -108,8 +107,6 @@ def agree(
 
     first, second (Language): Pipelines with a `pll` component.
     labels (tuple[str, str]): What the results call them.
-    component (Optional[str]): The name of one of several `pll` components, in both pipelines. None: the first. If the
-        names differ, choose with `make_pipeline(nlp, component="name")` first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): No text was scored by both.
 
@@ -123,7 +120,7 @@ def agree(
     ```
     """
     check_texts(texts)
-    nlps = [make_pipeline(nlp, keep_pieces=True, component=component) for nlp in (first, second)]
+    nlps = [make_pipeline(nlp, keep_pieces=True) for nlp in (first, second)]
     sides = [Side(label, nlp) for label, nlp in zip(labels, nlps)]
     return compare_scorers(sides, texts, batch_size, show_progress, number_of(texts))[0]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ..advice.giving import advise
 from ..advice.items import copies
 from ..cells import label_of, number_in
-from ..corpus.records import Nested, get_text
+from ..corpus.records import FileOptions, Nested, get_text
 from ..errors import InputError, no_column
 from ..settings import in_order, with_known_values
 from ..stream.contexts import separated
@@ -40,7 +40,7 @@ def read_choices(
     separator: str = " ",
     after: str | None = None,
     reading: EwokReading = "texts",
-    **how: Any,
+    **file_options: Any,
 ) -> list[Choice]:
     """Read choices from a file, or from the files of a folder in the order of their names.
 
@@ -61,7 +61,8 @@ def read_choices(
     after (Optional[str]): Column of the text after the option. The model reads it, and it is not scored.
     reading (Literal["texts", "contexts"]): How EWoK is read: two texts after the first context, or each text in two
         contexts.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RETURNS (List[Choice]): Those from a folder also have the field `file`: the name without endings.
     RAISES (InputError): A row cannot be read; the message gives the line.
 
@@ -77,10 +78,10 @@ def read_choices(
     choice.options[0].text, choice.right  # 'are here.', 0
     ```
     """
-    context, options = in_order(context), in_order(options)
+    files, context, options = FileOptions.of(file_options, "choices"), in_order(context), in_order(options)
     check_distinct(context=context, options=options, label=[label], after=[after])
     found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
-    for file, place, row, of_file in rows_of(path, "choices", how):
+    for file, place, row, of_file in rows_of(path, "choices", files):
         made = [] if context or options or label or after else [*_published(row, place, file.stem, reading)]
         if not made:
             contexts = context or ["context"] * ("context" in row)

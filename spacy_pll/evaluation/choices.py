@@ -31,7 +31,6 @@ def choices(
     per_piece: bool = False,
     ties: Ties = "share",
     shared_pieces: bool = False,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -46,7 +45,6 @@ def choices(
         one other; or 1 if the right option comes first, and otherwise 0.
     shared_pieces (bool): A wordpiece that context and text share belongs to the context, where it begins. Otherwise it
         is an error.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no choice, or one is not valid, or an option cannot be scored.
 
@@ -61,7 +59,7 @@ def choices(
     """
     read = [one._replace(options=in_order(one.options)) if isinstance(one, Choice) else one for one in items]
     suite, work = ChoiceSuite(read, shared_pieces, ties), Work(batch_size, n_process, show_progress)
-    return score_texts(nlp, suite, work, component, per_piece=per_piece)
+    return score_texts(nlp, suite, work, per_piece=per_piece)
 
 
 def check_choice(choice: Any, place: str) -> None:

@@ -95,14 +95,15 @@ def shared_sums(*both: tuple[Sequence[int], Sequence[float]]) -> list[float]:
     return sums
 
 
-def read_crows_pairs(path: str, **how: Any) -> CrowsPairs:
+def read_crows_pairs(path: str, **file_options: Any) -> CrowsPairs:
     """Read crows_pairs_anonymized.csv, or a table with its columns.
 
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RAISES (InputError): A pair cannot be read, or has no direction or no type of bias.
     """
     try:
-        return CrowsPairs(read_pairs(path, MORE, LESS, **how))
+        return CrowsPairs(read_pairs(path, MORE, LESS, **file_options))
     except NoColumnError as error:
         needed = ", ".join((MORE, LESS, *GROUPS))
         raise InputError(error.problem, f"CrowS-Pairs has {needed}. Rename yours.") from None

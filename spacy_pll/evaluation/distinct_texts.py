@@ -9,8 +9,8 @@ from ..stream.workers import AS_USUAL, Work
 
 
 def score_in_contexts(
-    nlp: Language, pairs: Iterable[tuple[str, str]], work: Work = AS_USUAL, component: str | None = None
+    nlp: Language, pairs: Iterable[tuple[str, str]], work: Work = AS_USUAL
 ) -> dict[tuple[str, str], TextSums]:
     """The scores of texts with nothing after them. pairs: A context, which may be empty, and a text."""
-    found = score_places(nlp, [(text, context, "") for context, text in pairs], work, component)
+    found = score_places(nlp, [(text, context, "") for context, text in pairs], work)
     return {(context, str(text)): sums for (text, context, _), sums in found.items()}

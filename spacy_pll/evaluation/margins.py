@@ -38,7 +38,6 @@ def compare_margins(
     spacings: Sequence[int] = (),
     *,
     at_least: float = AT_LEAST,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     show_progress: bool = False,
 ) -> MarginAgreement:
@@ -47,7 +46,6 @@ def compare_margins(
     nlp (Language): A pipeline with a `pll` component. It is not changed, and its own margin or spacing is not used.
     margins, spacings (Sequence[int]): Values of `mask_margin` and `mask_spacing`.
     at_least (float): How large the correlation by word should be.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     RAISES (ValueError): A value is not valid, the model or the metric cannot be scored so, or no text was scored.
 
@@ -64,7 +62,7 @@ def compare_margins(
     changes = [{setting: value} for setting, values in tried.items() for value in values]
     if not changes:
         raise PLLError("There is nothing to compare with the exact scores. Give `margins`, such as (0, 1, 2, 4).")
-    varied = [make_pipeline(nlp, component=component, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
+    varied = [make_pipeline(nlp, keep_pieces=True, **EXACT | change) for change in [{}, *changes]]
     scorers = list(map(get_scorer, varied))
     for alone in varied:  # the other components have processed the docs
         alone.select_pipes(enable=[scorers[0].name])

@@ -23,7 +23,6 @@ def minimal_pairs(
     *,
     per_piece: bool = False,
     ties: Ties = "share",
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -34,7 +33,6 @@ def minimal_pairs(
     pairs (Iterable[Union[Pair, Sequence[str]]]): What `read_pairs` reads, or (good sentence, bad sentence).
     per_piece (bool): Compare means per wordpiece instead of sums.
     ties (Literal["share", "first"]): Whether a tie counts as half, or as right.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): There is no pair, or one is not of this form, or a sentence cannot be scored.
 
@@ -57,7 +55,7 @@ def minimal_pairs(
             )
         items.append(pair if isinstance(pair, Pair) else Pair(*two))
     work = Work(batch_size, n_process, show_progress)
-    return score_texts(nlp, PairSuite(items, ties=ties), work, component, per_piece=per_piece)
+    return score_texts(nlp, PairSuite(items, ties=ties), work, per_piece=per_piece)
 
 
 class PairSuite(ChoiceSuite):

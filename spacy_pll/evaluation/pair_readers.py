@@ -13,7 +13,7 @@ from ..advice.items import copies
 from ..advice.lines import no_sentences
 from ..cells import is_missing, label_of
 from ..compression import format_of
-from ..corpus.records import AS_R_WRITES, get_text, has_spaces
+from ..corpus.records import AS_R_WRITES, FileOptions, get_text, has_spaces
 from ..errors import InputError, no_column
 from ..settings import in_order, with_known_values
 from ..user_warnings import warn_user
@@ -64,7 +64,7 @@ def read_pairs(
     label: str | None = None,
     item: Sequence[str] = (),
     first: First | None = None,
-    **how: Any,
+    **file_options: Any,
 ) -> list[Pair]:
     """Read minimal pairs from a file, or from the files of a folder in the order of their names.
 
@@ -80,7 +80,8 @@ def read_pairs(
         others. Empty: the two rows follow one another.
     first (Optional[Literal["good", "bad"]]): Which sentence of a pair comes first, if no column says which is good.
         None: in .txt files the bad one, as in Zorro.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RETURNS (list[Pair]): Those from a folder also have the field `file`: the name without endings, with its subfolder.
         A column in which the two rows of a pair differ becomes two, such as `cue_good` and `cue_bad`.
     RAISES (InputError): A pair cannot be read; the message gives the line.
@@ -97,7 +98,7 @@ def read_pairs(
     pair.good  # 'The cats sleep.'
     ```
     """
-    item = in_order(item)
+    files, item = FileOptions.of(file_options, "minimal pairs"), in_order(item)
     column, _, value = (label or "").partition("=")
     check_distinct(good=[good], bad=[bad], sentence=[sentence], label=[column], item=item)
     if (good or bad) and sentence:
@@ -112,13 +113,13 @@ def read_pairs(
         raise InputError("`label` and `item` are for tables with one sentence in a row.", "Give `sentence`, too.")
     long = Long(sentence, column or None, value or None, item, None if label else first) if sentence else None
     pairs, rows, layouts = list[Pair](), defaultdict[Path, list[_Row]](list), dict[Path, Long | None]()
-    for file, place, row, of_file in rows_of(path, "minimal pairs", how, (TXT, *TABLE_ENDINGS)):
+    for file, place, row, of_file in rows_of(path, "minimal pairs", files, (TXT, *TABLE_ENDINGS)):
         if file not in layouts:
             layouts[file] = long if good or bad or long else _known_layout(file, row, first)
         if layout := layouts[file]:
             rows[file].append(_read_row(row, place, layout, of_file))
             continue
-        names = _names(row, place, good, bad, how.get("header") is None and format_of(file) in (".csv", ".tsv"))
+        names = _names(row, place, good, bad, files.header is None and format_of(file) in (".csv", ".tsv"))
         both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
         others = {k: v for k, v in row.items() if k not in names}
         pairs.append(Pair(both[0], both[1], Fields(place, {**of_file, **others})))

@@ -145,7 +145,6 @@ def perplexity(
     *,
     n_passes: int | None = None,
     seed: int = 0,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -161,7 +160,6 @@ def perplexity(
     n_passes (Optional[int]): For the metric sentence_any_order: the number of forward passes for each text. None: 16
         orders.
     seed (int): For the metric sentence_any_order: another seed draws other orders.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     kept (Optional[KeptScores]): Has what an earlier run has found, and gets what is found.
     RAISES (ValueError): The component scores some spans only, or a text cannot be scored.
@@ -176,7 +174,7 @@ def perplexity(
     ```
     """
     check_texts(texts)
-    nlp = make_pipeline(nlp, keep_pieces=True, component=component)
+    nlp = make_pipeline(nlp, keep_pieces=True)
     settings, names, work = get_scorer(nlp).settings, get_scorer(nlp).names, Work(batch_size, n_process, show_progress)
     if settings.targets is not None:
         raise PLLError(
@@ -267,7 +265,6 @@ def window_perplexities(
     texts: Sequence[str],
     n_words: int,
     *,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -297,12 +294,12 @@ def window_perplexities(
     """
     if n_words < 1:
         raise PLLError(f"`n_words` must be 1 or more. It is {n_words}.")
-    given, tokenizer = [str(text) for text in plain_texts(texts)], get_scorer(nlp, component).model.load().tokenizer
+    given, tokenizer = [str(text) for text in plain_texts(texts)], get_scorer(nlp).model.load().tokenizer
     words = (word for text in given if UNSPACED_CHARACTER.search(text) for word in text.split())
     with_pieces = ((word, len(tokenizer.encode(word, add_special_tokens=False).ids)) for word in words)
     advise(clause_as_word(with_pieces, "windows", "put white space between words", None))
     windows = [windows_of(text, n_words) for text in given]
     places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")
-    sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), component, kept)
+    sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), kept)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]

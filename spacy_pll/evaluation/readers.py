@@ -3,8 +3,9 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,7 @@ from .items import FILE
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 TABLE_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", PARQUET)
 FORMAT = '{"id": ..., "hypotheses": [{"text": ..., "score": ...}, ...], "reference": ...}'
+OF_NEMO = FileOptions(delimiter="\t", quoting="none", header=("text", "score"), na_as_text=True)
 # What other tools write, by a pattern that is found in it.
 OTHER_FORMS = {
     r"\A\d+ \|\|\| ": "lists of Moses: number ||| text ||| features ||| score",
@@ -51,25 +53,22 @@ class NBest(NamedTuple):
 
 
 def rows_of(
-    path: str, what: str, how: Mapping[str, Any], endings: tuple[str, ...] = TABLE_ENDINGS
+    path: str, what: str, files: FileOptions, endings: tuple[str, ...] = TABLE_ENDINGS
 ) -> Iterator[tuple[Path, str, dict[str, Any], dict[str, str]]]:
     """The rows of a file, or of the files of a folder in the order of their names.
 
     what (str): What the file is of, for messages.
-    how (Mapping[str, Any]): See `FileOptions`.
     endings (tuple[str]): The formats that are read.
     YIELDS: The file, the location of the row, its columns, and, in a folder, the field `file`.
     """
-    if unknown := how.keys() - vars(FileOptions()).keys():
-        raise InputError(f"`{min(unknown)}` says nothing of {what}.", "Leave it out.")
     if not Path(path).exists():
         raise InputError(f"There is no file or folder {path!r}. Give a file of {what}, or a folder of them.")
-    files = list_files(path, endings, beside=(".txt", ".json"))
-    check_format(files[0], endings)
-    for file in files:
+    paths = list_files(path, endings, beside=(".txt", ".json"))
+    check_format(paths[0], endings)
+    for file in paths:
         name = file.relative_to(path).as_posix()
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
-        for place, row in read_rows(file, **how):
+        for place, row in read_rows(file, files):
             yield file, place, row, of_file
 
 
@@ -77,9 +76,9 @@ def of_folders(read: Reader) -> Reader:
     """A reader, which in a folder adds to an error about a column what to do: a file may need options of its own."""
 
     @wraps(read)
-    def reading(path: str, *columns: Any, **how: Any) -> Any:
+    def reading(path: str, *columns: Any, **more: Any) -> Any:
         try:
-            return read(path, *columns, **how)
+            return read(path, *columns, **more)
         except NoColumnError as error:
             if not Path(path).is_dir():
                 raise
@@ -150,7 +149,7 @@ def _check_form(path: str, encoding: str, is_tsv: bool) -> None:
     """RAISES (InputError): These are n-best lists in another form."""
     head = ""
     with open_file(Path(path)) as file, suppress(InputError):  # the same, which is known
-        for _, text in islice(numbered_lines(file, path, ReadOptions(encoding=encoding)), 1000):
+        for _, text in islice(numbered_lines(file, path, ReadOptions(files=FileOptions(encoding=encoding))), 1000):
             head += text
     head = head.strip()
     line = head.partition("\n")[0]
@@ -172,10 +171,9 @@ def _nbest_rows(
     """The location of each list, and what a line of JSON has of it."""
     if beam_size is None:
         with open_file(Path(path)) as file:
-            yield from read_json_lines(file, path, ReadOptions(encoding=encoding))
+            yield from read_json_lines(file, path, ReadOptions(files=FileOptions(encoding=encoding)))
         return
-    how: dict[str, Any] = {"delimiter": "\t", "quoting": "none", "na_as_text": True, "header": ("text", "score")}
-    lines = list(read_rows(Path(path), encoding=encoding, **how))
+    lines = list(read_rows(Path(path), replace(OF_NEMO, encoding=encoding)))
     n_lists, rest = divmod(len(lines), beam_size)
     if rest:
         advice = "Give the number of hypotheses in each list."

@@ -37,7 +37,6 @@ def score_hypotheses(
     nlp: Language,
     lists: Iterable[NBest],
     work: Work = AS_USUAL,
-    component: str | None = None,
     kept: KeptScores | None = None,
 ) -> dict[Placed, TextSums]:
     """The scores of all hypotheses, each in its place.
@@ -47,10 +46,10 @@ def score_hypotheses(
     """
     places = [place for nbest in lists for place in nbest.places]
     if any(before for _, before, _ in places):
-        check_reads_context(get_scorer(nlp, component))
+        check_reads_context(get_scorer(nlp))
     kept = kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "hypotheses")
-    return score_places(nlp, places, work, component, kept)
+    return score_places(nlp, places, work, kept)
 
 
 def with_pll(lists: Sequence[NBest], scores: dict[Placed, TextSums], per_piece: bool) -> list[NBest]:
@@ -181,7 +180,6 @@ def rescore(
     word_weight: float = 0.0,
     per_piece: bool = False,
     costs: bool | None = None,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -197,7 +195,6 @@ def rescore(
     per_piece (bool): Use the mean per wordpiece instead of the sum.
     costs (Optional[bool]): The scores are costs, of which the lowest is the best: their sign is changed. None: they are
         not costs, and a score above 0 is an error.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RETURNS (list[dict[str, Any]]): The lists with the best hypothesis first. Each hypothesis also has "pll", "pieces"
         and "rescored", by which they are sorted; a hypothesis without a wordpiece has NaN and is last. If the first
@@ -217,7 +214,7 @@ def rescore(
         if not math.isfinite(value):
             raise PLLError(f"`{name}` must be a finite number, such as 0.5. It is {value}.")
     nbests = _parse(lists, costs)
-    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
+    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress))
     return list(rescored_rows(with_pll(nbests, scores, per_piece), scores, weight, word_weight))
 
 
@@ -231,7 +228,6 @@ def tune_rescoring(
     error_rate: ErrorKind = "auto",
     per_piece: bool = False,
     costs: bool | None = None,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -244,7 +240,7 @@ def tune_rescoring(
     word_weights (Sequence[float]): The weights of the number of words to try, with each weight of the PLL.
     error_rate (Literal["auto", "wer", "cer"]): Whether words (wer) or characters (cer) are compared. With auto, these
         are characters if most letters of the references are of scripts without spaces, such as Chinese.
-    per_piece, costs, component, batch_size, n_process, show_progress: See `rescore`.
+    per_piece, costs, batch_size, n_process, show_progress: See `rescore`.
     RETURNS (tuple[float, float]): `weight` and `word_weight`. Of equally good ones the smallest weight, then the word
         weight nearest to 0.
     RAISES (ValueError): There is no weight to try, or one is not finite; no list has one reference, or a list cannot be
@@ -269,7 +265,7 @@ def tune_rescoring(
         raise PLLError("No list has one reference, so no weight can be tuned. Give lists with a 'reference'.")
     chosen = choose_error_rate(nbests, error_rate)
     chosen(["a"], ["a"])  # fails here without jiwer, before anything is scored
-    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress), component)
+    scores = score_hypotheses(nlp, nbests, Work(batch_size, n_process, show_progress))
     return best_weights(with_pll(nbests, scores, per_piece), weights, word_weights, chosen)
 
 

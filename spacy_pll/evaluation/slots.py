@@ -7,7 +7,7 @@ import numpy as np
 
 from ..analysis.filling import Filler
 from ..analysis.gaps import GAP, Slot, distinct_candidates
-from ..corpus.records import get_text
+from ..corpus.records import FileOptions, get_text
 from ..errors import InputError
 from .measurements import ACCURACY, Measurement, accuracies
 from .readers import TABLE_ENDINGS, check_distinct, of_folders, rows_of
@@ -26,7 +26,7 @@ def read_slots(
     gold: str | None = None,
     gap: str = GAP,
     search: bool = False,
-    **how: Any,
+    **file_options: Any,
 ) -> list[Slot]:
     """Read texts with a gap from a table, or from the lines of a .txt file; or from the files of a folder.
 
@@ -38,7 +38,8 @@ def read_slots(
     gold (Optional[str]): The column of the right candidate. Then accuracies are measured.
     gap (str): The sign for the gap in a text. If it repeats one character, as ___ does, a longer gap is found, too.
     search (bool): There are no candidates: they will be searched.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
     """
     if sum(map(bool, (candidates, candidate_column, vocabulary, search))) != 1:
@@ -46,10 +47,11 @@ def read_slots(
             "Say what may stand in the gap: `candidates`, `candidate_column` or `vocabulary`, or `top` to search words."
         )
     check_distinct(column=[column], candidate_column=[candidate_column])
+    files = FileOptions.of(file_options, "texts with a gap")
     found, every = list[Slot](), None if search else distinct_candidates("Candidate", candidates)
     if vocabulary:
-        every = read_vocabulary(vocabulary, word, how.get("encoding", "utf-8"))
-    for _, place, row, of_file in rows_of(path, "texts with a gap", how, (".txt", *TABLE_ENDINGS)):
+        every = read_vocabulary(vocabulary, word, files.encoding)
+    for _, place, row, of_file in rows_of(path, "texts with a gap", files, (".txt", *TABLE_ENDINGS)):
         text, right = get_text(row, place, column), get_text(row, place, gold, "`gold`") if gold else None
         own = every
         if candidate_column:

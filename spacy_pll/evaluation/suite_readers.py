@@ -1,7 +1,7 @@
 """The readers of suites, by name. A reader is a function
 
     path (str): a file or folder
-    how (Any): other arguments: see `read_suite`
+    options (Any): other arguments: see `read_suite`
     RETURNS (Union[Suite, List[Pair], List[Choice]])
 
 registered in `spacy.registry.pll_readers` (entry point group `spacy_pll_readers`), so that another package can add one.
@@ -26,13 +26,13 @@ if not hasattr(registry, "pll_readers"):
 pll_readers: Any = getattr(registry, "pll_readers")  # noqa: B009
 
 
-def read_suite(path: str, reader: str, **how: Any) -> Suite:
+def read_suite(path: str, reader: str, **options: Any) -> Suite:
     """Read a test suite from a file or folder.
 
     reader (str): The name of a reader: "pairs", "choices", "stereoset", "syntaxgym", "acceptability", "crows_pairs",
         or one of another package.
-    how (Any): The arguments of `read_pairs` or `read_choices`. For `acceptability` the columns `sentence` and `label`,
-        a `threshold`, and how tables are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
+    options (Any): The arguments of `read_pairs` or `read_choices`. For `acceptability` the columns `sentence` and
+        `label`, a `threshold`, and how tables are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text`.
     RAISES (ValueError): There is no such reader, or the file cannot be read.
 
     ``` title="pairs.csv"
@@ -50,10 +50,10 @@ def read_suite(path: str, reader: str, **how: Any) -> Suite:
     if reader not in readers:
         raise PLLError(f"There is no `reader` {reader!r}.", f"These are there: {', '.join(sorted(readers))}.")
     try:
-        signature(readers[reader]).bind(path, **how)
+        signature(readers[reader]).bind(path, **options)
     except TypeError as error:
         raise PLLError(f"The reader {reader!r} does not take what is given: {error}.", "Leave it out.") from None
-    found = readers[reader](path, **how)
+    found = readers[reader](path, **options)
     if isinstance(found, list) and all(isinstance(one, Pair) for one in found):
         found = PairSuite(found)
     elif isinstance(found, list) and all(isinstance(one, Choice) for one in found):

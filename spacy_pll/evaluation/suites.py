@@ -227,7 +227,6 @@ def score_suite(
     suite: AnySuite,
     *,
     per_piece: bool = False,
-    component: str | None = None,
     batch_size: int = BATCH_SIZE,
     n_process: int = 1,
     show_progress: bool = False,
@@ -238,7 +237,6 @@ def score_suite(
         effect here; or several to compare, by name.
     suite (Suite): What `read_suite` reads.
     per_piece (bool): Compare means per wordpiece instead of sums.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     batch_size, n_process, show_progress: See `spacy_pll.score`.
     RAISES (ValueError): A text cannot be scored, or a part does not lie in its text, or the suite cannot be measured
         so.
@@ -256,14 +254,13 @@ def score_suite(
     ```
     """
     used = nlp if isinstance(nlp, Language | Mapping) else make_pipeline(nlp)
-    return score_texts(used, suite, Work(batch_size, n_process, show_progress), component, per_piece=per_piece)
+    return score_texts(used, suite, Work(batch_size, n_process, show_progress), per_piece=per_piece)
 
 
 def score_texts(
     nlp: Language | Mapping[str, Language],
     suite: AnySuite,
     work: Work,
-    component: str | None = None,
     *,
     kept: KeptScores | None = None,
     checked: Collection[KeptEncodings | None] | None = None,
@@ -280,16 +277,16 @@ def score_texts(
     pipelines = nlp if isinstance(nlp, Mapping) else {"": nlp}
     if checked is None:
         suite.check(per_piece)
-        checked = [check_suite(get_scorer(one_nlp, component), suite) for one_nlp in pipelines.values()]
+        checked = [check_suite(get_scorer(one_nlp), suite) for one_nlp in pipelines.values()]
     asked = asked_of(suite.texts, suite.places, suite.by_piece)
     kept = kept or KeptScores()
     kept.begin((name, place, [*parts]) for name in pipelines for place, parts in asked.items())
     scores = dict[str, TextScores]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
-        scorer = get_scorer(one_nlp, component)
+        scorer = get_scorer(one_nlp)
         names, tokenizer = scorer.names, scorer.model.load().tokenizer
         encodings = next((one for one in checked if one and one.tokenizer is tokenizer), None)
-        of_places = score_distinct(one_nlp, asked, work, component, kept, number * len(asked), encodings)
+        of_places = score_distinct(one_nlp, asked, work, kept, number * len(asked), encodings)
         found = [sums for _, sums in of_places]
         of_metrics = scores_of_texts(suite.texts, suite.places, asked, found, len(names.metrics))
         for (label, column), of_metric in zip(columns_of(name, names.metrics).items(), of_metrics, strict=True):

@@ -1,7 +1,6 @@
 """Files of words that may stand in a gap: tables are read by column, and all others by line."""
 
 from pathlib import Path
-from typing import Any
 
 from ..advice.giving import advise
 from ..advice.lines import pieces_in_vocabulary, table_in_vocabulary
@@ -9,7 +8,7 @@ from ..analysis.gaps import distinct_candidates
 from ..compression import format_of, open_file
 from ..corpus.decoding import numbered_lines
 from ..corpus.readers import read_rows
-from ..corpus.records import ReadOptions, get_text
+from ..corpus.records import FileOptions, ReadOptions, get_text
 from ..errors import no_column
 from .readers import TABLE_ENDINGS
 
@@ -23,7 +22,7 @@ def read_vocabulary(path: str, word: str = "word", encoding: str = "utf-8") -> t
     words = _of_table(path, word, encoding) if format_of(Path(path)) in TABLE_ENDINGS else None
     if words is None:
         with open_file(Path(path)) as file:
-            lines = [line for _, line in numbered_lines(file, path, ReadOptions(encoding=encoding))]
+            lines = [line for _, line in numbered_lines(file, path, ReadOptions(files=FileOptions(encoding=encoding)))]
         words = distinct_candidates(f"{path}, line", lines)
         advise(table_in_vocabulary(lines, words, path))
     advise(pieces_in_vocabulary(words, path))
@@ -33,8 +32,8 @@ def read_vocabulary(path: str, word: str = "word", encoding: str = "utf-8") -> t
 def _of_table(path: str, word: str, encoding: str) -> tuple[str, ...] | None:
     """The words in a column; None where the only column has another name, and is no column then, but a word."""
     names = list[str]()
-    how: dict[str, Any] = {"encoding": encoding, "na_as_text": True}
-    rows = list(read_rows(Path(path), **how, found=lambda _, columns: names.extend(columns)))
+    files = FileOptions(encoding=encoding, na_as_text=True)
+    rows = list(read_rows(Path(path), files, found=lambda _, columns: names.extend(columns)))
     names = names or [name for _, row in rows[:1] for name in row]
     column = word if word in names else next((one for one in names if one.strip().lower() == word.lower()), None)
     if column is None:

@@ -70,14 +70,14 @@ def _records(
         columns["unit"] = batch.drawn.unit[pieces.token].tolist()
     if settings.keep_pieces:
         columns |= _spelled(batch, pieces, pieces_of, loaded)
-    how = {name: of for name in ("mask_spacing", "mask_margin") if (of := getattr(settings, name)) is not None}
+    approximate = {name: of for name in ("mask_spacing", "mask_margin") if (of := getattr(settings, name)) is not None}
     for d, (own, scored) in enumerate(zip(pieces_of, _scored_runs(batch))):
         record = {"crc": text_crc(batch.read.texts[d]), "checks": checks[own], "scored": scored}
         record |= {name: tuple(values[own]) for name, values in columns.items()}
         record["scores"] = {metric: tuple(values[own]) for metric, values in scores.items()}
         if batch.drawn is not None:
             record["drawn"] = ((*batch.drawn.draws[d], 0),)
-        yield record | how
+        yield record | approximate
 
 
 def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tuple[dict[str, list[Any]], str]:

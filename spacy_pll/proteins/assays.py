@@ -17,7 +17,7 @@ from ..cells import label_of
 from ..component import get_scorer
 from ..corpus.decimals import have_commas
 from ..corpus.formats import write_table
-from ..corpus.records import get_text
+from ..corpus.records import DEFAULT_FILES, FileOptions, get_text
 from ..errors import InputError, explained
 from ..evaluation.intervals import Estimate
 from ..evaluation.readers import rows_of
@@ -25,7 +25,17 @@ from ..files import check_target, write_json
 from ..settings import with_known_values
 from ..stream.known import KeptScores
 from .readers import read_variants
-from .variants import Method, Variant, check_free, column_of, measured_effects, rank_correlation, variants, with_places
+from .residues import Others
+from .variants import (
+    Method,
+    Variant,
+    check_free,
+    column_of,
+    measured_effects,
+    rank_correlation,
+    variants,
+    with_places,
+)
 
 SHEET = ("DMS_id", "target_seq", "DMS_filename")
 # Columns of the sheet, by which means are taken of means.
@@ -49,13 +59,14 @@ class AssayScore(NamedTuple):
     correlation: Estimate | None = None  # Spearman's rho; None if nothing was measured, or one of the two is constant
 
 
-def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> Iterator[Assay]:
+def read_assays(path: str, folder: str, column: str = "mutant", **file_options: Any) -> Iterator[Assay]:
     """Read a reference sheet, in the form of ProteinGym's, and the assays that it names, one after the other.
 
     path (str): A table with the columns `DMS_id`, `target_seq` and `DMS_filename`.
     folder (str): Where the files of the assays are.
     column (str): The column of the substitutions in these files.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RAISES (InputError): A row cannot be read, or, before any assay is read, a file is not there.
 
     ``` title="sheet.csv"
@@ -77,7 +88,7 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
     ```
     """
     sheet = list[tuple[str, Path, Assay]]()
-    for _, place, row, _ in rows_of(path, "assays", how):
+    for _, place, row, _ in rows_of(path, "assays", FileOptions.of(file_options, "assays")):
         name, sequence, file = (get_text(row, place, key, None).strip() for key in SHEET)
         sheet.append((place, Path(folder, file), Assay(name, sequence, [], row)))
     _check_names((assay.name, place) for place, _, assay in sheet)
@@ -85,7 +96,7 @@ def read_assays(path: str, folder: str, column: str = "mutant", **how: Any) -> I
         if not table.is_file():
             raise InputError(f"{place}: there is no file {table.name!r} in {str(table.parent)!r}.")
     for _, table, assay in sheet:
-        yield assay._replace(variants=read_variants(str(table), column, **how))
+        yield assay._replace(variants=read_variants(str(table), column, **file_options))
 
 
 def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | Mapping[str, str]) -> list[Assay]:
@@ -134,15 +145,19 @@ def score_assays(
     measured: str | None = None,
     method: Method = "masked-marginals",
     force: bool = False,
+    others: Others = "mask",
+    offset: int = 1,
+    u_as_t: bool = False,
     about: Mapping[str, Any] | None = None,
-    **how: Any,
+    show_progress: bool = False,
 ) -> Iterator[AssayScore]:
     """Score each assay into a table, `NAME.csv`. An assay whose table is there already is not scored again, and an
     assay in which an earlier run was stopped is continued.
 
     output (Path): The folder of the tables. Beside each is `NAME.json`, which says what its scores depend on.
     measured (Optional[str]): A column of measured effects, to compare with.
-    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]), how (Any): As for `variants`.
+    method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]), others (Literal["mask", "wt", "mut", "match"]),
+        offset (int), u_as_t (bool), show_progress (bool): As for `variants`.
     force (bool): Score all assays again. A table stays until the new one is complete.
     about (Optional[Mapping[str, Any]]): What distinguishes the model from other models. None: its name.
     RAISES (FileExistsError): A table was made with another model, other settings, or other variants.
@@ -174,10 +189,9 @@ def score_assays(
     A1 A1.csv
     ```
     """
-    scorer = get_scorer(nlp, how.get("component"))
-    settings = {**(about or {"model": scorer.model.describe().title}), "method": method, **how}
-    settings |= {"mask_margin": scorer.settings.mask_margin}
-    settings.pop("show_progress", None)
+    scorer = get_scorer(nlp)
+    settings = {**(about or {"model": scorer.model.describe().title}), "method": method, "others": others}
+    settings |= {"offset": offset, "u_as_t": u_as_t, "mask_margin": scorer.settings.mask_margin}
     to_do = list[tuple[Assay, bool, dict[str, Any]]]()
     for assay in assays:  # what is wrong with one of them is said before any is scored
         content = repr([(one.mutant, one.fields) for one in assay.variants]).encode("utf8", "surrogatepass")
@@ -201,7 +215,17 @@ def score_assays(
             kept = KeptScores(table, resume=not force, force=force)
             kept.about = now
             with kept.until_done():
-                found = variants(nlp, assay.sequence, assay.variants, method=method, kept=kept, **how)
+                found = variants(
+                    nlp,
+                    assay.sequence,
+                    assay.variants,
+                    method=method,
+                    others=others,
+                    offset=offset,
+                    u_as_t=u_as_t,
+                    show_progress=show_progress,
+                    kept=kept,
+                )
                 write_json(manifest, now)
                 write_table(table, list(found.rows()))
         yield AssayScore(assay, table, None if measured is None else _correlation(assay, table, measured, method))
@@ -209,8 +233,8 @@ def score_assays(
 
 def _correlation(assay: Assay, table: Path, measured: str, method: Method) -> Estimate | None:
     """Spearman's rho of the scores in a table with what was measured."""
-    how = {"delimiter": ";"} if have_commas(one.fields for one in assay.variants) else {}
-    scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", how)]
+    files = FileOptions(delimiter=";") if have_commas(one.fields for one in assay.variants) else DEFAULT_FILES
+    scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", files)]
     # What was measured is as it was read, unless someone has changed the order of the table.
     is_in_order = len(scored) == len(assay.variants) and all(
         one.mutant in map(label_of, row.fields.values()) for one, row in zip(assay.variants, scored)

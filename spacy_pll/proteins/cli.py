@@ -7,9 +7,10 @@ import numpy as np
 import typer
 
 from ..cells import label_of
-from ..cli.options import OF_TOKENS, described, file_options, options_from, pipeline_options
+from ..cli.options import OF_TOKENS, described, file_options, options_as_in, options_from, pipeline_options
 from ..cli.terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 from ..corpus.formats import write_table
+from ..corpus.records import FileOptions
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
 from ..files import check_apart
@@ -27,7 +28,7 @@ SHOWN = 5  # of the variants with the highest and the lowest scores
 
 @pipeline_options(without=(*OF_TOKENS, *OF_TEXTS))
 @file_options
-@options_from("reading", read_variants, "column")
+@options_as_in(read_variants, "column")
 @options_from("options_of_variants", variants, "method", "others", "offset", "u_as_t")
 @described()
 def variants_cli(
@@ -61,9 +62,9 @@ def variants_cli(
         ),
     ] = None,
     *,
-    how: dict[str, Any],
+    files: FileOptions,
     options_of_variants: dict[str, Any],
-    reading: dict[str, Any],
+    column: str,
     measured: Annotated[
         str | None, typer.Option(help="A column of measured effects, to compare with: Spearman's rho.")
     ] = None,
@@ -100,16 +101,16 @@ def variants_cli(
             raise PLLError("Name a folder for the scores of many proteins as --output. --plot draws one protein.")
         if protein:
             sequences = sequence_column or read_sequences(str(fasta))
-            many = divide_by_protein(read_variants(path, **reading, **how), protein, sequences)
+            many = divide_by_protein(read_variants(path, column, **vars(files)), protein, sequences)
         else:
-            many, measured = list(read_assays(path, str(assays), **reading, **how)), measured or "DMS_score"
+            many, measured = list(read_assays(path, str(assays), column, **vars(files))), measured or "DMS_score"
         read = [str(Path(assays, label_of(one.fields["DMS_filename"]))) for one in many if assays]
         inputs = [path, fasta or "", settings.model, settings.code or "", *read]
         check_apart([file for one in many for file in files_of(output, one)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
     kept = check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
-    items = None if path is None else read_variants(path, **reading, **how)
+    items = None if path is None else read_variants(path, column, **vars(files))
     check_parquet(output, [one.fields for one in items or ()])
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
@@ -119,7 +120,7 @@ def variants_cli(
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
     digest = digest_of((one.mutant, one.fields) for one in items or ())
-    kept.about_outputs = {**reading, **how, "measured": measured, "variants": digest}
+    kept.about_outputs = {"column": column, **vars(files), "measured": measured, "variants": digest}
     with kept.until_done():
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
@@ -137,12 +138,14 @@ def show_correlation(rho: Estimate | None) -> str:
     return f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
 
 
-def score_many(settings: PipelineSettings, many: list[Assay], output: Path, measured: str | None, **how: Any) -> None:
+def score_many(
+    settings: PipelineSettings, many: list[Assay], output: Path, measured: str | None, **options: Any
+) -> None:
     """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
     nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
-    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **how):
+    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **options):
         scores.append(one)
         rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
         say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")

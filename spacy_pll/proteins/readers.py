@@ -3,19 +3,20 @@
 from pathlib import Path
 from typing import Any
 
-from ..corpus.records import get_text
+from ..corpus.records import FileOptions, get_text
 from ..errors import InputError
 from ..evaluation.readers import of_folders, rows_of
 from .variants import Variant
 
 
 @of_folders
-def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant]:
+def read_variants(path: str, column: str = "mutant", **file_options: Any) -> list[Variant]:
     """Read variants of a protein from a table.
 
     column (str): The column with the substitutions, such as A24G, or A24G:K30R for several; with pseudo-ppl also with
         whole sequences.
-    how (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see `FileOptions`).
+    file_options (Any): How files are written: `encoding`, `delimiter`, `quoting`, `header`, `na_as_text` (see
+        `FileOptions`).
     RAISES (InputError): A row cannot be read; the message gives the line.
 
     ``` title="variants.csv"
@@ -32,7 +33,7 @@ def read_variants(path: str, column: str = "mutant", **how: Any) -> list[Variant
     """
     found = [
         Variant(get_text(row, place, column).strip(), {**of_file, **row}, place)
-        for _, place, row, of_file in rows_of(path, "variants", how)
+        for _, place, row, of_file in rows_of(path, "variants", FileOptions.of(file_options, "variants"))
     ]
     if not found:
         raise InputError(f"There is no variant in {path!r}.")

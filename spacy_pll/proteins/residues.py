@@ -50,8 +50,8 @@ class Residues:
     RAISES (ValueError): The model does not know a residue, or does not have a piece for each.
     """
 
-    def __init__(self, nlp: Language, sequence: str, component: str | None = None):
-        scorer = get_scorer(nlp, component)
+    def __init__(self, nlp: Language, sequence: str):
+        scorer = get_scorer(nlp)
         scorer.model.check_metrics(["whole_word"])
         limit, margin = scorer.settings.max_batch_tokens, scorer.settings.mask_margin
         self.asking = Asking(scorer.model, ["whole_word"], limit, mask_margin=margin)

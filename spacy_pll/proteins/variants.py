@@ -115,7 +115,6 @@ def variants(
     others: Others = "mask",
     offset: int = 1,
     u_as_t: bool = False,
-    component: str | None = None,
     show_progress: bool = False,
     kept: KeptScores | None = None,
 ) -> VariantScores:
@@ -142,7 +141,6 @@ def variants(
         variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
     offset (int): The number of the first residue of the sequence.
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     show_progress (bool): Show a progress bar.
     kept (Optional[KeptScores]): Has the scores of an earlier run, and gets the scores of this one.
     RAISES (ValueError): A variant does not fit the sequence, the model does not know a residue or is no masked model,
@@ -163,7 +161,7 @@ def variants(
         raise InputError(f"`mutants` must be a list of variants, such as {[mutants]}. It is {mutants!r:.100}.")
     read, spelled = (str.maketrans(*pair) if u_as_t else {} for pair in (("Uu", "Tt"), ("Tt", "Uu")))
     given_sequence, sequence = sequence, sequence.translate(read)
-    residues = Residues(nlp, sequence, component)
+    residues = Residues(nlp, sequence)
     letters = letters_of(residues)
     ambiguous = AMBIGUOUS if letters.upper() == AMINO_ACIDS else AMBIGUOUS_NUCLEOTIDES
     if letters.islower():

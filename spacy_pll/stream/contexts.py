@@ -214,7 +214,6 @@ def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, Bool
 def placed(
     nlp: Language,
     places: Iterable[Placed],
-    component: str | None = None,
     encodings: KeptEncodings | None = None,
     **settings: Any,
 ) -> tuple[Language, Iterator[Doc]]:
@@ -227,10 +226,10 @@ def placed(
     encodings (Optional[KeptEncodings]): What the tokenizer made of them when they were checked.
     settings (Any): Other settings of the component.
     """
-    get_scorer(nlp, component).settings.check_whole("here, whole texts are compared")
-    if (targets := get_scorer(nlp, component).settings.targets) is not None:
+    get_scorer(nlp).settings.check_whole("here, whole texts are compared")
+    if (targets := get_scorer(nlp).settings.targets) is not None:
         warn_user(f"The setting `targets` ({targets!r}) has no effect here: each text is scored whole.")
-    nlp = make_pipeline(nlp, component=component, targets=TEXT_SPAN, **settings)
+    nlp = make_pipeline(nlp, targets=TEXT_SPAN, **settings)
     if encodings:
         change_component(nlp, kept=encodings)
     return nlp, (place(nlp, *one) for one in places)

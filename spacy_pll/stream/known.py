@@ -182,14 +182,13 @@ def score_distinct(
     nlp: Language,
     parts: Mapping[Placed, Collection[Part | None]],
     work: Work = AS_USUAL,
-    component: str | None = None,
     kept: KeptScores | None = None,
     n_kept: int = 0,
     encodings: KeptEncodings | None = None,
 ) -> Generator[tuple[Placed, list[TextSums]], None, None]:
     """Score distinct texts in their places: the model reads what stands before and after each, and the text is scored.
 
-    nlp, component, encodings: See `placed`.
+    nlp, encodings: See `placed`.
     parts (Mapping[Placed, Collection[Optional[Tuple[int, int]]]]): By text in its place, whose scores are wanted: where
         a part begins and ends in the text, in characters. None: the whole text. Empty: those of each wordpiece.
     kept (Optional[KeptScores]): Gets the scores of each batch, and has the scores of the first texts.
@@ -201,7 +200,7 @@ def score_distinct(
     needs_ids = not all(parts.values())
     n_earlier = len(kept.found[n_kept:][: len(parts)])
     keeps = {"keep_pieces": True} if needs_ids else {}
-    nlp, docs = placed(nlp, distinct[n_earlier:], component, encodings, **keeps)
+    nlp, docs = placed(nlp, distinct[n_earlier:], encodings, **keeps)
     names = get_scorer(nlp).names
 
     waiting = iter(distinct[n_earlier:])
@@ -229,9 +228,11 @@ def read_docs(
             yield read(doc), ends_batch
 
 
-def score_places(nlp: Language, places: Iterable[Placed], *how: Any, **more: Any) -> dict[Placed, TextSums]:
+def score_places(
+    nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, kept: KeptScores | None = None
+) -> dict[Placed, TextSums]:
     """The scores of whole texts by text in its place: see `score_distinct`."""
-    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), *how, **more)}
+    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:

@@ -64,13 +64,13 @@ class _Source:
             return self.taken[id(doc)].ends_batch if id(doc) in self.taken else others(doc)
 
         self.pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
-        how = {
+        component_cfg = {
             name: {"ends_batch": ends_batch, "error_handler": partial(self.handle, pipe.get_error_handler())}
             for name, pipe in self.pipeline
             if isinstance(pipe, PLLScorer)
         }
         nlp: Any = with_default(self.nlp, self.handle)
-        return nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=how)
+        return nlp.pipe(docs(), batch_size=self.batch_size, component_cfg=component_cfg)
 
     def take(self, ends: Callable[[Text], bool]) -> Doc | None:
         """Take the next text. RETURNS: Its doc; None if there is no text."""
@@ -191,7 +191,7 @@ def _score_alone(nlp: Language, text: Text) -> Outcome:
 def _score_or_raise(nlp: Language, text: Text) -> Doc:
     """The scored doc. RAISES (Exception): What a component raises first, whatever error handler there is."""
     errors = list[Exception]()
-    how = {
+    component_cfg = {
         name: {"error_handler": lambda *about: errors.append(about[3])}
         for name, pipe in nlp.pipeline
         if isinstance(pipe, PLLScorer)
@@ -202,7 +202,7 @@ def _score_or_raise(nlp: Language, text: Text) -> Doc:
 
     with handled(nlp.pipeline, handle):
         try:
-            doc = with_default(nlp, handle)(text, component_cfg=how)
+            doc = with_default(nlp, handle)(text, component_cfg=component_cfg)
         except Exception as error:
             errors.append(error)
     if errors:

@@ -114,9 +114,11 @@ class NormalisedRows(TextRows):
         for row in super().__call__(number, doc, fields):
             for metric, name in self.names.metrics.items():
                 for method in self.methods:
-                    how = {"metric": metric, "attr": self.names.score}
-                    value = normalise(doc, method, self.unigrams, **how) if row[self.names.pieces] else None
-                    row[f"{name}_{method}"] = value
+                    row[f"{name}_{method}"] = (
+                        normalise(doc, method, self.unigrams, metric=metric, attr=self.names.score)
+                        if row[self.names.pieces]
+                        else None
+                    )
             yield row
 
 

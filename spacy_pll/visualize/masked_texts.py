@@ -37,9 +37,7 @@ class MaskedText(NamedTuple):
         return " ".join(shown)
 
 
-def masked_texts(
-    nlp: Language, text: str | Doc, metric: str | None = None, *, component: str | None = None
-) -> list[MaskedText]:
+def masked_texts(nlp: Language, text: str | Doc, metric: str | None = None) -> list[MaskedText]:
     """What the model reads for each wordpiece of a text under a metric, and the probability that it gives.
 
     Pieces are written without the tokenizer's marks. ## before a letter or digit means that no space is before it.
@@ -47,11 +45,10 @@ def masked_texts(
     nlp (Language): A pipeline with a `pll` component.
     text (Union[str, Doc]): A text, or a doc that the pipeline made.
     metric (Optional[str]): One of the component's metrics. None: the first.
-    component (Optional[str]): The name of one of several `pll` components. None: the first.
     RETURNS (List[MaskedText]): One for each wordpiece and masked text, in the order of the wordpieces.
     RAISES (ValueError): The component does not have the metric, or no text alone gives the probability of a piece.
     """
-    scorer, doc = get_scorer(nlp, component), nlp(text) if isinstance(text, str) else text
+    scorer, doc = get_scorer(nlp), nlp(text) if isinstance(text, str) else text
     predictor, settings, loaded = scorer.predictor, scorer.settings, scorer.predictor.prepare()
     if (metric := metric or settings.metrics[0]) not in settings.metrics:
         raise PLLError(f"There are no scores under {metric!r}.", "Set `metrics` to a list with it.")

@@ -97,15 +97,6 @@ def test_docs_with_units_are_compared_by_units(make_nlp):
 def test_scores_that_are_not_there(nlp, make_nlp):
     with pytest.raises(ValueError, match="no scores under 'whole_word'. Set `metrics` to some of these: word_l2r, ori"):
         compare(nlp, "The cat", "A cat", "whole_word")
-    with pytest.raises(ValueError, match="no `pll` component 'other'"):
-        compare(nlp, "The cat", "A cat", component="other")
-
-
-def test_the_component_is_chosen_by_its_name(make_nlp):
-    nlp = make_nlp("roberta", nlp=make_nlp(attr="one"), name="second", attr="other")
-    for component, attr in ((None, "one"), ("second", "other")):
-        found = compare(nlp, "The cat", "A cat", component=component)
-        assert found.difference == pytest.approx(found.b._.get(attr) - found.a._.get(attr))
 
 
 # In some, parts of the words that differ are the same wordpiece, or there are several ways to align them.

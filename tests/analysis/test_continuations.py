@@ -153,15 +153,6 @@ def test_equal_contexts_are_computed_once_and_other_settings_do_not_matter(make_
     assert [one.score for one in again] == pytest.approx([one.score for one in once], abs=1e-5)
 
 
-def test_one_of_several_components_is_chosen_by_its_name(make_nlp):
-    nlp = make_nlp()
-    nlp.add_pipe("pll", "second", config={"attr": "second", "model": nlp.get_pipe_config("pll")["model"]})
-    first, second = (score_continuations(nlp, "The", ["cat"], component=name)[0].span for name in (None, "second"))
-    assert (first[0]._.pll, first[0]._.second) == (second[0]._.second, second[0]._.pll) != (None, None)
-    with pytest.raises(ValueError, match="no `pll` component 'third', only \\['pll', 'second'\\]"):
-        score_continuations(nlp, "The", ["cat"], component="third")
-
-
 def test_the_pipelines_tokenizer_is_used(make_nlp):
     nlp = make_nlp()
     assert len(score_continuations(nlp, "The", ["well-known"])[0].span) == 3

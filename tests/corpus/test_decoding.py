@@ -10,6 +10,7 @@ from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.decoding import writable, writable_fields
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records
+from spacy_pll.corpus.records import ReadOptions
 from spacy_pll.errors import InputError
 
 ROWS = [["text", "n"], ["The cats sleep.", "1"], ["She left, then.", "2"]]
@@ -121,7 +122,7 @@ def test_a_line_with_a_byte_that_is_not_valid_is_skipped_on_request(tmp_path, na
         list(Input(str(tmp_path / name)).records(Vocab()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one, bad, two = read_records(str(tmp_path / name), skip_errors=True)
+        one, bad, two = read_records(str(tmp_path / name), ReadOptions(skip_errors=True))
     assert (one.text, two.text) == ("One.", "Two.") and bad.location.endswith(rest)
     assert bad.problem == "not valid UTF-8 (it has the byte 0xff)."
     assert "bad \\udcff byte" in str(bad.text or bad.fields["text"]).replace("\\\\", "\\")

@@ -22,7 +22,7 @@ from spacy_pll.corpus.formats import (
     TsvTable,
 )
 from spacy_pll.corpus.readers import FIELDS, READERS
-from spacy_pll.corpus.records import ReadOptions
+from spacy_pll.corpus.records import FileOptions, ReadOptions
 from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.errors import InputError
@@ -84,7 +84,9 @@ def test_any_text_in_a_table_is_read_back(table, text, other, name):
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
     scored = [ScoredText(i, doc, {name: other}) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
-    read = READERS[".csv"](io.BytesIO(data), "out", ReadOptions(delimiter=table.delimiter, na_as_text=True))
+    read = READERS[".csv"](
+        io.BytesIO(data), "out", ReadOptions(files=FileOptions(delimiter=table.delimiter, na_as_text=True))
+    )
     assert [(record.text, record.fields[name]) for record in read] == [(text, other) for text in texts]
 
 

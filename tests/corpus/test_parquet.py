@@ -39,12 +39,12 @@ def test_a_row_is_a_record(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "ROWS_PER_READ", 2)
     texts, numbers = ["one", "", "A\u2028 \x00 犬", "four", "five"], pa.array([1, 2, None, 4, 5], pa.int8())
     path = write(tmp_path / "a.parquet", {"n": numbers, "line": pa.array(texts, pa.large_string())}, row_group_size=3)
-    records = list(read_records(path, "line"))
+    records = list(read_records(path, ReadOptions("line")))
     assert records == [
         Record(f"{path}, row {number}", text, {"n": n})
         for number, (text, n) in enumerate(zip(texts, numbers.to_pylist()), 1)
     ]
-    typed = list(read_records(path, "line", typed=True))
+    typed = list(read_records(path, ReadOptions("line", typed=True)))
     assert [record.fields["n"] for record in typed] == list(numbers) and typed[0].fields["n"].type == pa.int8()
     assert [record.text for record in typed] == texts
     assert [row for _, row in read_rows(tmp_path / "a.parquet")] == [
@@ -65,12 +65,12 @@ def test_texts_in_a_dictionary_and_in_other_columns(tmp_path):
     path = write(tmp_path / "a.parquet", {**columns, "m": pa.array([{"s": {"t": text}, "n": 1} for text in texts])})
     for column in ("text", "m.s.t"):
         for typed in (False, True):
-            records = list(read_records(path, column, typed=typed))
+            records = list(read_records(path, ReadOptions(column, typed=typed)))
             assert [record.text for record in records] == texts and "m" in records[0].fields
     with pytest.raises(InputError, match="there is no column 'm.s.u'"):
-        list(read_records(path, "m.s.u"))
+        list(read_records(path, ReadOptions("m.s.u")))
     with pytest.raises(InputError, match="'m.s' must hold text. It holds struct"):
-        list(read_records(path, "m.s"))
+        list(read_records(path, ReadOptions("m.s")))
 
 
 def test_no_row_and_no_row_group(tmp_path):

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from spacy_pll.compression import TEXT_FORMATS
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import list_files, read_records, read_rows, read_texts
-from spacy_pll.corpus.records import Record
+from spacy_pll.corpus.records import FileOptions, ReadOptions, Record
 from spacy_pll.errors import InputError
 
 
@@ -34,18 +34,18 @@ def test_other_columns_are_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"id": 1, "line": "x", "tags": ["a"]}\n\n{"line": "y"}\n')
     (tmp_path / "a.csv").write_text('id,line\n1,"x, y\nz"\n')
     (tmp_path / "a.tsv").write_text("line\tid\nx\t1\n")
-    records = list(read_records(str(tmp_path / "a.jsonl"), "line"))
+    records = list(read_records(str(tmp_path / "a.jsonl"), ReadOptions("line")))
     assert [(record.text, record.fields) for record in records] == [("x", {"id": 1, "tags": ["a"]}), ("y", {})]
     assert records[1].location.endswith("a.jsonl, line 3")
     for name, text in (("a.csv", "x, y\nz"), ("a.tsv", "x")):
-        [record] = read_records(str(tmp_path / name), "line")
+        [record] = read_records(str(tmp_path / name), ReadOptions("line"))
         assert (record.text, record.fields) == (text, {"id": "1"})
 
 
 def test_docs(tmp_path):
     nlp = spacy.blank("en")
     DocBin(docs=[nlp("A cat."), nlp("A dog.")]).to_disk(tmp_path / "a.spacy")
-    records = list(read_records(str(tmp_path / "a.spacy"), vocab=nlp.vocab))
+    records = list(read_records(str(tmp_path / "a.spacy"), ReadOptions(vocab=nlp.vocab)))
     assert [record.text.text for record in records] == ["A cat.", "A dog."]
     assert all(record.text.vocab is nlp.vocab for record in records)
 
@@ -73,7 +73,9 @@ def test_text_in_another_encoding(tmp_path, ending, encoding):
     header = ["text"] if ending in (".csv", ".tsv") else []
     path = tmp_path / f"a{ending}"
     path.write_bytes("".join(f"{line}\r\n" for line in [*header, *lines]).encode(encoding))
-    assert [record.text for record in read_records(str(path), encoding=encoding)] == texts
+    assert [
+        record.text for record in read_records(str(path), ReadOptions(files=FileOptions(encoding=encoding)))
+    ] == texts
 
 
 @pytest.mark.parametrize(
@@ -92,23 +94,31 @@ def test_control_characters_of_an_encoding_like_that_of_windows(tmp_path, given,
     path = tmp_path / f"a{ending}"
     path.write_bytes("\n".join([head, row.format(text), row.format(text)]).encode(used))
     with pytest.warns(UserWarning, match=f"a{ending}, line 2: .*{message}") as warned:
-        list(read_records(str(path), encoding=given))
+        list(read_records(str(path), ReadOptions(files=FileOptions(encoding=given))))
     assert len(warned) == 1
-    assert [record.text for record in read_records(str(path), encoding=used)][-1] == text  # and no warning
+    assert [record.text for record in read_records(str(path), ReadOptions(files=FileOptions(encoding=used)))][
+        -1
+    ] == text  # and no warning
 
 
 def test_control_characters_that_are_in_the_file(tmp_path):
     (tmp_path / "a.txt").write_bytes("One \x85 line \x81.\n".encode("latin-1"))  # cp1252 has no U+0081
     (tmp_path / "b.txt").write_bytes("One \x85 line.\n".encode())
     assert (
-        len([*read_records(str(tmp_path / "a.txt"), encoding="latin-1"), *read_records(str(tmp_path / "b.txt"))]) == 2
+        len(
+            [
+                *read_records(str(tmp_path / "a.txt"), ReadOptions(files=FileOptions(encoding="latin-1"))),
+                *read_records(str(tmp_path / "b.txt")),
+            ]
+        )
+        == 2
     )
 
 
 def test_text_that_is_not_in_the_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("One.\nTwo.\n".encode("utf-16") + b"\n")
     with pytest.raises(InputError, match="a.txt, after line 2: not valid UTF-16 .*truncated data.* another `encoding`"):
-        list(read_records(str(tmp_path / "a.txt"), encoding="utf-16"))
+        list(read_records(str(tmp_path / "a.txt"), ReadOptions(files=FileOptions(encoding="utf-16"))))
     with pytest.raises(InputError, match="after line 2: not valid UTF-16"):
         list(read_records(str(tmp_path / "a.txt")))
     (tmp_path / "b.txt").write_bytes("One line.\nTwo.\n".encode("utf-16-le"))  # without a mark
@@ -141,7 +151,7 @@ def test_standard_input_stays_open(monkeypatch):
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_a_table_with_another_delimiter(tmp_path, ending):
     (tmp_path / f"a{ending}").write_text('n;text\n1;One, two.\n2;"Three; four."\n')
-    records = list(read_records(str(tmp_path / f"a{ending}"), delimiter=";"))
+    records = list(read_records(str(tmp_path / f"a{ending}"), ReadOptions(files=FileOptions(delimiter=";"))))
     assert [(record.text, record.fields) for record in records] == [
         ("One, two.", {"n": "1"}),
         ("Three; four.", {"n": "2"}),
@@ -150,7 +160,7 @@ def test_a_table_with_another_delimiter(tmp_path, ending):
 
 def test_a_table_without_a_header(tmp_path):
     (tmp_path / "a.tsv").write_text("1\tOne.\n2\tTwo.\n")
-    records = list(read_records(str(tmp_path), header=["n", "text"]))
+    records = list(read_records(str(tmp_path), ReadOptions(files=FileOptions(header=["n", "text"]))))
     assert [(record.text, record.fields) for record in records] == [
         ("One.", {"file": "a.tsv", "n": "1"}),
         ("Two.", {"file": "a.tsv", "n": "2"}),
@@ -169,7 +179,12 @@ def test_a_table_without_a_header(tmp_path):
         (["1", "One."], "line 1: the file has a header, with the names in `header`. Leave"),
     ]:
         with pytest.raises(InputError, match=message):
-            list(read_records(str(tmp_path), header[-1] if "One." in header else "text", header=header))
+            list(
+                read_records(
+                    str(tmp_path),
+                    ReadOptions(header[-1] if "One." in header else "text", files=FileOptions(header=header)),
+                )
+            )
 
 
 def test_hidden_files_are_not_read_and_those_of_other_formats_are_named(tmp_path):
@@ -214,10 +229,10 @@ def test_a_table_without_rows_has_its_columns(tmp_path):
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"text\tn\n"))
     for name in ("a.csv", "a.tsv.gz"):
         found = {}
-        assert list(read_records(str(tmp_path / name), found=found.__setitem__)) == []
+        assert list(read_records(str(tmp_path / name), ReadOptions(found=found.__setitem__))) == []
         assert found == {str(tmp_path / name): {"text": None, "n": None}}
         with pytest.raises(InputError, match="line 1: there is no column 'line'. The columns are: 'text', 'n'"):
-            list(read_records(str(tmp_path / name), "line"))
+            list(read_records(str(tmp_path / name), ReadOptions("line")))
 
 
 def test_docs_whose_fields_are_not_ours(tmp_path):
@@ -345,7 +360,7 @@ def test_fields_inside_fields(tmp_path_factory, row):
     assert not any(f"{name}.x" in found or f"q.{name}" in found for name in leaves(row))
     for name, value in leaves(row).items():
         if name.endswith("text"):
-            (record,) = read_records(str(path), name)
+            (record,) = read_records(str(path), ReadOptions(name))
             assert record.text == value
             assert record.fields == {k: v for k, v in row.items() if k != name}
 
@@ -397,8 +412,10 @@ def test_cells_that_stand_for_a_missing_value(tmp_path):
     with pytest.warns(
         UserWarning, match="2 of 5 texts are missing: there is NA, or .* They are left out.*`na_as_text=True"
     ):
-        assert list(read_texts(str(tmp_path / "a.csv"), "text", Vocab())) == ["One.", "NA.", ""]
-    assert [record.text for record in read_records(str(tmp_path / "a.csv"), na_as_text=True)][1:3] == ["NA", "<NA>"]
+        assert list(read_texts(str(tmp_path / "a.csv"), ReadOptions("text", Vocab()))) == ["One.", "NA.", ""]
+    assert [
+        record.text for record in read_records(str(tmp_path / "a.csv"), ReadOptions(files=FileOptions(na_as_text=True)))
+    ][1:3] == ["NA", "<NA>"]
     (tmp_path / "a.jsonl").write_text('{"text": "NA"}\n')
     assert [record.text for record in read_records(str(tmp_path / "a.jsonl"))] == ["NA"]
 
@@ -406,7 +423,7 @@ def test_cells_that_stand_for_a_missing_value(tmp_path):
 def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
     lines = ['{"text": null, "n": 1}', '{"text": 3, "n": 2}', '{"text": "\\ud800", "n": 3}', '{"text": "One.", "n": 4}']
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    records = list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
+    records = list(read_records(str(tmp_path / "a.jsonl"), ReadOptions(skip_errors=True)))
     assert [record.fields["n"] for record in records] == [1, 2, 3, 4]
     assert [record.text for record in records] == ["", "", "", "One."]
     assert [record.fields.get("text", "-") for record in records] == [None, 3, "\\ud800", "-"]  # what stands there
@@ -414,7 +431,7 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
     assert problems[:2] == ["'text' must be text. It is None.", "'text' must be text. It is 3."] and not problems[3]
     (tmp_path / "a.jsonl").write_text('{"txt": "One."}\n')
     with pytest.raises(InputError, match="there is no column 'text'"):
-        list(read_records(str(tmp_path / "a.jsonl"), skip_errors=True))
+        list(read_records(str(tmp_path / "a.jsonl"), ReadOptions(skip_errors=True)))
 
 
 @pytest.mark.parametrize(
@@ -422,7 +439,7 @@ def test_a_row_without_a_text_is_a_record_where_errors_are_skipped(tmp_path):
 )
 def test_lines_of_a_json_file_whose_first_is_damaged(tmp_path, line):
     (tmp_path / "a.json").write_text(f'{line}\n{{"text": "Two."}}\n')
-    first, second = read_records(str(tmp_path / "a.json"), skip_errors=True)
+    first, second = read_records(str(tmp_path / "a.json"), ReadOptions(skip_errors=True))
     assert first.problem and first.location.endswith("line 1") and first.fields == {"text": line}
     assert second.text == "Two."
     with pytest.raises(InputError, match="line 1: .* give `skip_errors=True`"):
@@ -432,7 +449,9 @@ def test_lines_of_a_json_file_whose_first_is_damaged(tmp_path, line):
 @pytest.mark.parametrize("head", ['{"data": [', '{"n": 1, "data":\n[', '[{"text": "One."},'])
 def test_json_of_several_lines_is_no_damaged_line(tmp_path, head):
     (tmp_path / "a.json").write_text(head + '\n{"text": "Two."}\n]' + "}" * head.startswith("{"))
-    assert [record.text for record in read_records(str(tmp_path / "a.json"), skip_errors=True)][-1] == "Two."
+    assert [record.text for record in read_records(str(tmp_path / "a.json"), ReadOptions(skip_errors=True))][
+        -1
+    ] == "Two."
 
 
 ROWS = {
@@ -454,9 +473,9 @@ def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path_factory, endin
             list(read_records(str(path)))
     if not any(n == 0 for n in which):
         with pytest.raises(InputError, match=f"line {1 + bool(header)}: "):
-            list(read_records(str(path), skip_errors=True))
+            list(read_records(str(path), ReadOptions(skip_errors=True)))
         return
-    records = list(read_records(str(path), skip_errors=True))
+    records = list(read_records(str(path), ReadOptions(skip_errors=True)))
     assert [record.text for record in records] == ["One." if n == 0 else "" for n in which]
     assert [bool(record.problem) for record in records] == [n != 0 for n in which]
     for line, record in zip(lines, records):
@@ -466,14 +485,14 @@ def test_rows_that_cannot_be_read_are_skipped_on_request(tmp_path_factory, endin
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("options", "message"),
     [
         ({"quoting": "all"}, "`quoting` must be csv or none. It is 'all'"),
         ({"delimiter": "\t\t"}, "`delimiter` must be one character"),
         ({"encoding": "utf-9"}, "`encoding` must be one that Python knows, such as 'cp1252'. It is 'utf-9'"),
     ],
 )
-def test_options_that_are_not_valid(tmp_path, how, message):
+def test_options_that_are_not_valid(tmp_path, options, message):
     (tmp_path / "a.csv").write_text("text\nOne.\n")
     with pytest.raises(ValueError, match=message):
-        list(read_rows(tmp_path / "a.csv", **how))
+        list(read_rows(tmp_path / "a.csv", FileOptions(**options)))

@@ -190,8 +190,6 @@ def test_lists_are_rescored_in_python(make_nlp):
     assert [(one["id"], one["rescored"]) for one in longest] == [(1, 29.0), (0, 20.0), (2, -2.0)]
     with pytest.raises(ValueError, match="`word_weight` must be a finite number"):
         rescore(nlp, [], 0.5, word_weight=float("inf"))
-    with pytest.raises(ValueError, match="no `pll` component 'none'"):
-        rescore(nlp, [], 0.5, component="none")
 
 
 @pytest.mark.parametrize("per_piece", [False, True])

@@ -51,14 +51,7 @@ def test_targets_have_no_effect_and_that_is_said(make_nlp):
         assert score_places(make_nlp("bert", targets="critical"), [("The traveler.", "", "")]) == expected
 
 
-def test_the_component_is_chosen_by_its_name_and_batches_have_one_size(make_nlp):
-    nlp = make_nlp("roberta", nlp=make_nlp("bert"), name="second", attr="other", metrics=["original"])
-    alone = make_nlp("roberta", attr="alone", metrics=["original"])
-    pairs = [("The cats sleep.", "The cats sleeps.")]
-    texts = ["The cats sleep.", "A dog."]
-    assert list(minimal_pairs(nlp, pairs, component="second").scores) == ["original"]
-    assert perplexity(nlp, texts, component="second") == perplexity(alone, texts)
-    assert compare_margins(nlp, texts, (0,), component="second").comparisons[0].scorers[0].metric == "original"
+def test_batches_have_one_size():
     functions = [score, minimal_pairs, perplexity, agree, compare_margins, compare_pairs, Work, Scoring]
     defaults = {inspect.signature(function).parameters["batch_size"].default for function in functions}
     assert defaults == {BATCH_SIZE}
