@@ -26,5 +26,5 @@ def script_of(text: str) -> str:
 
 def language_that_divides(text: str) -> str:
     """The setting with which spaCy divides text of such a script in words, and how; "" if it cannot."""
-    _, lang, how = UNSPACED[script_of(text)]
-    return f"`lang={lang!r}` (spacy.blank({lang!r}), {how})" if lang else ""
+    _, lang, note = UNSPACED[script_of(text)]
+    return f"`lang={lang!r}` (spacy.blank({lang!r}), {note})" if lang else ""

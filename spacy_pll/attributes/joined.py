@@ -51,7 +51,7 @@ def ends_of_pieces(text: str, begin: IntArray, end: IntArray) -> IntArray:
     return out
 
 
-class Words(NamedTuple):
+class TextWords(NamedTuple):
     """What stands between white space in a text. White space goes with the word before it, or else the first one."""
 
     visible: BoolArray  # bool, shape (characters,): no white space
@@ -60,7 +60,7 @@ class Words(NamedTuple):
     length: IntArray  # int, shape (words,): how many visible characters it has
 
     @classmethod
-    def in_text(cls, text: str) -> "Words":
+    def in_text(cls, text: str) -> "TextWords":
         visible = ~is_white_space(text)
         begin = np.flatnonzero(visible & ~np.append(False, visible[:-1])) if visible.any() else np.zeros(1, np.int64)
         number = np.maximum(np.searchsorted(begin, np.arange(len(text)), side="right") - 1, 0)
@@ -91,7 +91,7 @@ class Claim(NamedTuple):
         same = (list(b.scores[metric][own]) == list(a.scores[metric]) for metric in a.scores.keys() & b.scores.keys())
         return list(b.offset[own]) == list(a.offset) and all(same)
 
-    def is_in(self, text: str, words: Words, alone: bool) -> BoolArray:
+    def is_in(self, text: str, words: TextWords, alone: bool) -> BoolArray:
         """Which words of a text have the pieces of the record, as their checks say. bool, shape (words,).
 
         alone (bool): There is no other record. Then words without a piece may be of this one, too.
@@ -122,7 +122,7 @@ def owners(text: str, claims: Sequence[Claim]) -> IntArray:
     another record that begins and ends at the same places. So it is unknown, and so are the words beside it, whose
     checks may be right by chance.
     """
-    words, owner = Words.in_text(text), np.full(len(text), NONE)
+    words, owner = TextWords.in_text(text), np.full(len(text), NONE)
     cut = dict[int, BoolArray]()  # the words of the records of docs that were cut
     is_under = np.zeros(len(text), dtype=bool)
     for number in sorted(range(len(claims)), key=lambda i: claims[i].begin - claims[i].end):  # the longest one first
