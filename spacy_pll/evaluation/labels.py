@@ -103,23 +103,22 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
     is_known = isinstance(row.label, str | int | float) and not isinstance(row.label, bool)
     text, n = str(row.label) if is_known and not is_missing(row.label) else "", len(row.texts)
     letter, whole = text.strip().upper(), whole_number(text)
-    number = -1 if whole is None else whole
 
-    def place(names: Sequence[str]) -> int:
+    def option_called(names: Sequence[str]) -> int | None:
         """White space at the ends counts if it distinguishes two of them."""
         alike = [i for i, name in enumerate(names) if name.strip() == text.strip()]
         exact = [i for i in alike if names[i] == text]
         found = exact[:1] or (alike if len(alike) == 1 else [])
-        return found[0] if text.strip() and found and len(names) == n else -1
+        return found[0] if text.strip() and found and len(names) == n else None
 
-    found: dict[LabelKind, int] = {
-        "text": place(row.texts),
-        "column": place(row.columns),
-        "from0": number,
-        "from1": -1 if isinstance(row.label, FromZero) else number - 1,
-        "letter": ord(letter) - ord("A") if len(letter) == 1 else -1,
+    numbers: dict[LabelKind, int | None] = {
+        "text": option_called(row.texts),
+        "column": option_called(row.columns),
+        "from0": whole,
+        "from1": None if whole is None or isinstance(row.label, FromZero) else whole - 1,
+        "letter": ord(letter) - ord("A") if len(letter) == 1 else None,
     }
-    return {kind: i if 0 <= i < n else None for kind, i in found.items()}
+    return {kind: i if i is not None and 0 <= i < n else None for kind, i in numbers.items()}
 
 
 def is_good(label: Any, place: str, column: str, good: str | None = None) -> bool:
