@@ -34,7 +34,6 @@ TESTED_ELSEWHERE = {
     "corpus.inputs": "corpus/test_runs.py",  # a run is what reads them
     "corpus.records": "corpus/test_readers.py",  # what readers give
     "corpus.scored_texts": "corpus/test_runs.py",
-    "evaluation.distinct_texts": "stream/test_contexts.py",
     "evaluation.readers": "evaluation/test_rescoring.py",  # n-best lists
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
     "prediction.adding_up": "component/test_attributes.py",

@@ -36,16 +36,16 @@ OF_ONE_MODEL = ("model", "revision", "component", "causal", "leading_space")
 class Evaluation:
     """What is compared on which items, and what is written.
 
-    scorers (Sequence[str]): In place of --model, and once for each of several scorers to compare: a model, with
-        settings of its own after commas, as for `spacy-pll agree`. Other options, such as --metrics, are for all. NAME=
-        before it names the scorer in the results: margin0=builtin,mask_margin=0.
+    scorers (Sequence[str]): A scorer to compare, as MODEL,setting=value,... (see `spacy-pll agree`). Give it once for
+        each scorer, in place of --model. NAME=MODEL names it in the results: margin0=builtin,mask_margin=0. Other
+        options, such as --metrics, hold for all.
     revisions (Sequence[str]): Compare these revisions of the model (branches or tags on the hub), in this order.
         --plot then draws curves.
     by (Sequence[str]): Columns to group by, separated by commas: conditions. With several columns, each combination of
         their values is a group, too. Empty: the columns of phenomena and paradigms that the file has, such as
         linguistics_term and UID, or the name of the file.
-    ties (str): What a tie counts: a share (a half, if two options are equal), or as right where the first of the equal
-        options is right.
+    ties (str): How a tie counts. share: 1 divided by the number of equal options. first: 1 if the right option comes
+        first, else 0.
     sample (Optional[int]): Use at most this many items of each smallest group, such as a paradigm. They are the same in
         each run.
     output (Optional[Path]): Also write the results to FILE.json or FILE.csv.
@@ -257,8 +257,8 @@ def load_scorers(
 
 
 def measurement_table(measured: Sequence[Measurement], unit: str = "items") -> str:
-    """A text table: a row for each group and measure, a column for each scorer, some of which may have no such row.
-    Groups by the same columns stand under the names of these columns. A measure that is the only one stands above all;
+    """A text table: one row per group and measure, one column per scorer. Groups by the same columns stand under the
+    names of these columns. A measure that is the only one stands above all;
     accuracies are then in percent.
 
     unit (str): What the items are called.

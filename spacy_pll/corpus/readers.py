@@ -70,7 +70,8 @@ def read_records(path: str, options: ReadOptions = DEFAULT_READING, file_format:
 def read_texts(path: str, options: ReadOptions, fields: list[dict[str, Any]] | None = None) -> Iterator[str | Doc]:
     """The texts alone: see `read_records`. Those that are missing are left out, and counted in a warning.
 
-    fields (Optional[list[dict[str, Any]]]): Gets the other columns of each text, before the text.
+    fields (Optional[list[dict[str, Any]]]): The other columns of each text are appended to this list just before the
+        text is given.
     """
     missing = total = 0
     for record in read_records(path, options):

@@ -53,8 +53,8 @@ def read_choices(
     options (Sequence[str]): Columns of the texts to choose from, or one column of a list, also of one inside another
         field, such as choices.text. A single text is an option in each of several contexts. Empty: options.
     label (Optional[str]): Column that says which option is right: its text, its column, its number from 0, or its
-        letter; or a list with a 1 for the right option, and 0 for the others. None: label. An object of
-        options with these numbers, as TruthfulQA has it, is its own label.
+        letter; or a list with a 1 for the right option, and 0 for the others. An object of options with these numbers,
+        as TruthfulQA has it, is its own label. None: label.
     labels (Optional[LabelKind]): How all labels of a file are read, if they can be read in two ways, or count from 1.
         None: as all can be read.
     separator (str): Put between a context and a text, unless one of them has white space there.

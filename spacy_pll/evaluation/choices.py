@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from spacy.language import Language
 
+from ..advice.alike import alike_texts, read_alike
 from ..advice.giving import advise
 from ..advice.items import begun_apart, ended_apart, equal_options, judged_options
 from ..arrays import FloatArray, Groups, IntArray, lazy
@@ -19,7 +20,7 @@ from ..stream.contexts import Placed
 from ..stream.workers import Work
 from .items import ONE_OPTION, Choice, Item, Option, levels, smallest
 from .measurements import Measurement, Ties, accuracies, correlations, outcomes_of
-from .suites import Suite, SuiteScores, read_alike, score_texts, warn_of_alike
+from .suites import Suite, SuiteScores, score_texts
 from .text_scores import TextScores
 
 
@@ -156,7 +157,7 @@ class ChoiceSuite(Suite):
             (first, (two, *_)), unit = alike[0], self.unit
             what = "both sentences" if unit == "pairs" else "two options"
             counts = f"{len(alike):,} of {len(self.choices):,} {unit}"
-            warn_of_alike(f"{self.locations[first]}: {what}", two, counts, title)
+            advise(alike_texts(f"{self.locations[first]}: {what}", two, counts, title))
 
     @property
     def chance(self) -> float:  # type: ignore[override]  # of these there is one

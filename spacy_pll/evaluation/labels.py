@@ -1,6 +1,6 @@
 """Labels in a column: which option is right, in the one way that all rows of a file have; which sentence is good."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..cells import Missing, is_missing, label_of, whole_number
@@ -45,21 +45,24 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
     """
     if kind and kind not in KIND_NAMES:
         raise InputError(f"`labels` must be one of {', '.join(KIND_NAMES)}. It is {kind!r}.")
-    kinds = [kind] if kind else [one for one in KIND_NAMES if one != "from1"]
-    found: dict[LabelKind, list[int | None]] = {one: [_options_named(row)[one] for row in rows] for one in kinds}
-    fitting = {one: [n for n in numbers if n is not None] for one, numbers in found.items() if None not in numbers}
+    named = [_options_named(row) for row in rows]
+    all_numbers = {each: [of_row[each] for of_row in named] for each in KIND_NAMES}
+    may_be_from_1 = None not in all_numbers["from1"]
+    kinds = [kind] if kind else [each for each in KIND_NAMES if each != "from1"]
+    tried: dict[LabelKind, list[int | None]] = {each: all_numbers[each] for each in kinds}
+    fitting = {each: [n for n in numbers if n is not None] for each, numbers in tried.items() if None not in numbers}
     if not fitting:
-        raise _no_option(rows, found, column, kind)
-    (one, right), *more = fitting.items()
+        raise _no_option(rows, tried, column, kind, may_be_from_1)
+    (read_as, right), *more = fitting.items()
     for other, numbers in more:
         for row, a, b in zip(rows, right, numbers):
             if a != b:
                 raise InputError(
-                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {KIND_NAMES[one]}, and "
+                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {KIND_NAMES[read_as]}, and "
                     f"{KIND_NAMES[other]}, and here that is not the same option.",
-                    f"Give `labels={one!r}` or `labels={other!r}`.",
+                    f"Give `labels={read_as!r}` or `labels={other!r}`.",
                 )
-    if one == "from0" and not kind and all(_options_named(row)["from1"] is not None for row in rows):
+    if read_as == "from0" and not kind and may_be_from_1:
         warn_user(
             f"{rows[0].place}: {column!r} is {rows[0].label!r:.100}. Labels are read as numbers from 0, and none is 0: "
             "they may count from 1. Give `labels='from1'`, or `labels='from0'` if they do not."
@@ -68,20 +71,28 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
 
 
 def _no_option(
-    rows: Sequence[Labelled], found: dict[LabelKind, list[int | None]], column: str, given: LabelKind | None
+    rows: Sequence[Labelled],
+    tried: Mapping[LabelKind, list[int | None]],
+    column: str,
+    given: LabelKind | None,
+    may_be_from_1: bool,
 ) -> InputError:
-    """About the first label that cannot be read as most others can."""
-    kind = min(found, key=lambda one: found[one].count(None))
-    row = rows[found[kind].index(None)]
+    """About the first label that cannot be read as most others can.
+
+    tried: By kind, the number of the option that each label names. may_be_from_1 (bool): All can be numbers from 1.
+    """
+    kind = min(tried, key=lambda each: tried[each].count(None))
+    i = tried[kind].index(None)
+    row = rows[i]
     n, options = len(row.texts), ", ".join(map(repr, row.texts))
     problem = f"{row.place}: {column!r} is {row.label!r:.100}, which is none of the options: {options:.200}."
     advice = f"Give the text of the right one, or its number from 0 to {n - 1}."
-    if other := [one for one in found if found[one][rows.index(row)] is not None]:
+    if other := [each for each, numbers in tried.items() if numbers[i] is not None]:
         problem = f"{row.place}: {column!r} is {row.label!r:.100}, one of the {KIND_NAMES[other[0]]}."
         advice = f"Other labels of the file are {KIND_NAMES[kind]}. Write all in the same way."
     elif given:
         advice = f"The labels are read as {KIND_NAMES[given]}. Correct it, or give other `labels`."
-    elif all(_options_named(one)["from1"] is not None for one in rows):
+    elif may_be_from_1:
         advice = "If the labels count from 1, give `labels='from1'`."
     return InputError(problem, advice)
 
@@ -92,23 +103,22 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
     is_known = isinstance(row.label, str | int | float) and not isinstance(row.label, bool)
     text, n = str(row.label) if is_known and not is_missing(row.label) else "", len(row.texts)
     letter, whole = text.strip().upper(), whole_number(text)
-    number = -1 if whole is None else whole
 
-    def place(names: Sequence[str]) -> int:
+    def option_called(names: Sequence[str]) -> int | None:
         """White space at the ends counts if it distinguishes two of them."""
         alike = [i for i, name in enumerate(names) if name.strip() == text.strip()]
         exact = [i for i in alike if names[i] == text]
         found = exact[:1] or (alike if len(alike) == 1 else [])
-        return found[0] if text.strip() and found and len(names) == n else -1
+        return found[0] if text.strip() and found and len(names) == n else None
 
-    found: dict[LabelKind, int] = {
-        "text": place(row.texts),
-        "column": place(row.columns),
-        "from0": number,
-        "from1": -1 if isinstance(row.label, FromZero) else number - 1,
-        "letter": ord(letter) - ord("A") if len(letter) == 1 else -1,
+    numbers: dict[LabelKind, int | None] = {
+        "text": option_called(row.texts),
+        "column": option_called(row.columns),
+        "from0": whole,
+        "from1": None if whole is None or isinstance(row.label, FromZero) else whole - 1,
+        "letter": ord(letter) - ord("A") if len(letter) == 1 else None,
     }
-    return {kind: i if 0 <= i < n else None for kind, i in found.items()}
+    return {kind: i if i is not None and 0 <= i < n else None for kind, i in numbers.items()}
 
 
 def is_good(label: Any, place: str, column: str, good: str | None = None) -> bool:

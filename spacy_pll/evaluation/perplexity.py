@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
@@ -35,9 +35,14 @@ from ..unspaced import DIVIDED, UNSPACED_CHARACTER, UNSPACED_PIECES
 from .intervals import Z
 
 PER = ("per_piece", "per_word", "per_byte")
-# Of a text: its counts; by metric the sum of its scores, or under each draw, or an estimate and its error; and, with
-# estimates, a number that equal texts have in common.
-Known = tuple[dict[str, int], dict[str, list[float]], int]
+
+
+class KnownText(NamedTuple):
+    """What is kept of a text."""
+
+    counts: dict[str, int]
+    sums: dict[str, list[float]]  # by metric: the sum of its scores; or one under each draw; or an estimate, its error
+    text_id: int = 0  # with estimates: equal texts have the same
 
 
 @dataclass(frozen=True)
@@ -212,16 +217,16 @@ def perplexity(
             "unknown_pieces": record.ids.count(unknown_id),
         }
 
-    def of_scores(doc: Doc) -> Known:
+    def of_scores(doc: Doc) -> KnownText:
         record = read_record(doc, names.score, whole=True)
         sums = {metric: [sum(of)] for metric, of in record.of_drawn().scores.items()} if record else {}
         if is_part and record and record.ids:
             estimates = {metric: map(doc._.get, names.estimates[name]) for metric, name in names.metrics.items()}
             sums = {metric: [*both] for metric, both in estimates.items()}
         digest = sha256(read_text(doc.text).encode("utf8", "surrogatepass")).digest() if is_part else b""
-        return of_text(doc, record), sums, int.from_bytes(digest[:6], "little")
+        return KnownText(of_text(doc, record), sums, int.from_bytes(digest[:6], "little"))
 
-    def find(n_known: int) -> Generator[tuple[Known, bool], None, None]:
+    def find(n_known: int) -> Generator[tuple[KnownText, bool], None, None]:
         """Under a bound, each text has a score under each draw. Texts of a length have the same draws, so their errors
         add up: that of a corpus is that of the sums of all texts under each draw.
         """
@@ -229,7 +234,7 @@ def perplexity(
         if is_bound:
             scored = score_draws(nlp, rest, draws, batch_size=batch_size, done=n_known, keep_pieces=True)
             for doc, drawn, ends_batch in scored:
-                yield (of_text(doc, drawn), {METRIC: sums_of_draws(drawn).tolist()}, 0), ends_batch
+                yield KnownText(of_text(doc, drawn), {METRIC: sums_of_draws(drawn).tolist()}), ends_batch
         else:
             yield from read_docs(nlp, rest, of_scores, work, n, n_known)
 

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spacy.language import Language
-from spacy.tokens import Doc
 
+from ..advice.alike import alike_texts, read_alike
+from ..advice.giving import advise
 from ..arrays import lazy
 from ..component import PLLScorer, get_scorer
 from ..errors import InputError, PLLError
@@ -22,7 +22,6 @@ from ..stream.contexts import Placed, TextInContext, readings
 from ..stream.known import KeptScores, score_distinct
 from ..stream.workers import Work
 from ..tables.dataframe import import_pandas
-from ..user_warnings import warn_user
 from .intervals import Estimate
 from .measurements import ACCURACY, Measurement
 from .plots import plot_accuracies, plot_curves
@@ -59,7 +58,7 @@ class Suite(ABC):
         title (str): What the model is called.
         """
         if alike := read_alike(read, read):
-            warn_of_alike("Two texts", alike[0], f"{len(alike):,} of {len(read):,} texts", title)
+            advise(alike_texts("Two texts", alike[0], f"{len(alike):,} of {len(read):,} texts", title))
 
     @abstractmethod
     def measurements(self, scores: Mapping[str, TextScores]) -> Iterable[Measurement]:
@@ -151,36 +150,6 @@ def _drawn_columns(found: Iterable[Measurement]) -> tuple[str, ...]:
     """The columns whose groups are drawn."""
     columns = list(dict.fromkeys(tuple(one.group) for one in found))
     return columns[-1] if len(columns[-1]) > 1 else columns[:2][-1]
-
-
-def read_alike(places: Iterable[Placed], read: Mapping[Placed, bytes]) -> list[tuple[str, str]]:
-    """Of texts that differ from an earlier one, and are the same to the tokenizer, what differs: the two texts, or what
-    stands before or after them. White space at the ends makes no difference.
-
-    read (Mapping[Tuple[Union[str, Doc], str, str], bytes]): What `readings` has of each text in its place.
-    """
-
-    def plain(side: str | Doc) -> str:
-        return side.text if isinstance(side, Doc) else side
-
-    first, found = dict[bytes, Placed](), list[tuple[str, str]]()
-    for place in places:
-        other = first.setdefault(read[place], place)
-        if other is not place:
-            both = zip(*([plain(side).strip() for side in sides] for sides in (other, place)))
-            found += [two for two in both if two[0] != two[1]][:1]
-    return found
-
-
-def warn_of_alike(what: str, two: tuple[str, str], counts: str, title: str) -> None:
-    """what (str): What the two are called. two (Tuple[str, str]): See `read_alike`. counts (str): "3 of 50 pairs"."""
-    begin = max(0, len(commonprefix(two)) - 40)
-    one, other = (f"{'…' if begin else ''}{text[begin : begin + 80]}" for text in two)
-    warn_user(
-        f"{what} differ, {one!r} and {other!r}, but to the tokenizer of {title} they are the same wordpieces, as in "
-        f"{counts}. At most what counts as a word can tell them apart. Leave them out, or give a `model` whose "
-        "tokenizer keeps what differs, such as case, accents or rare characters."
-    )
 
 
 def check_suite(scorer: PLLScorer, suite: Suite) -> KeptEncodings | None:

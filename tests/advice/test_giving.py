@@ -1,9 +1,11 @@
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll.advice import giving
 from spacy_pll.advice.giving import FIRST, Once, advise, advised, advised_of_each
 
 
@@ -70,3 +72,11 @@ def test_a_stream_is_closed_with_what_reads_it(watched):
     assert next(stream) == 0
     stream.close()
     assert closed
+
+
+def test_a_guess_neither_warns_nor_fails():
+    """What is made of its message is said in one module."""
+    modules = {path.stem: path.read_text(encoding="utf8") for path in Path(giving.__file__).parent.glob("*.py")}
+    assert len(modules) > 8
+    assert [name for name, source in modules.items() if "user_warnings" in source] == ["giving"]
+    assert [name for name, source in modules.items() if "raise " in source] == []

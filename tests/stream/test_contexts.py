@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 
 from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
 from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.distinct_texts import score_in_contexts
 from spacy_pll.evaluation.rescoring import rescore
 from spacy_pll.span_getters import TEXT_SPAN
 from spacy_pll.stream.contexts import check_places, place, read_places, separated
+from spacy_pll.stream.known import score_places
 from spacy_pll.stream.workers import Work
 
 from .. import reference
@@ -197,7 +197,7 @@ def test_a_piece_that_reaches_over_the_border(make_nlp):
     with pytest.raises(InputError, match="has no wordpiece of its own"):
         check_places(scorer, [("eler", "The trav", "")], shared_pieces=True)
     expected = sum(token._.pll for token in nlp("The\ntraveler lost it.")[3:])
-    assert score_in_contexts(nlp, [(before, text)])[before, text].scores[0] == pytest.approx(expected, abs=1e-4)
+    assert score_places(nlp, [(text, before, "")])[text, before, ""].scores[0] == pytest.approx(expected, abs=1e-4)
     (found,) = score_continuations(nlp, before, [text], separator="", shared_pieces=True)
     assert found.score == pytest.approx(expected, abs=1e-4)
     (other,) = score_continuations(nlp, "The ", ["trav"], "eler.", separator="", shared_pieces=True)
