@@ -39,8 +39,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from scripts.paper.names import BUILTIN_FOLDER
 from scripts.paper.passes import plan, read
 from spacy_pll import get_scorer, make_pipeline
-from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.onednn import is_faster_here
+from spacy_pll.language_model.running.forward import Forward
+from spacy_pll.language_model.running.onednn import is_faster_here
 
 MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
 THREE = ["word_l2r", "original", "whole_word"]

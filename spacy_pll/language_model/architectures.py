@@ -9,8 +9,8 @@ from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreT
 from ..errors import PLLError
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
-from .forward import Forward, Precision
-from .log_probs import TargetLogProbs
+from .running.forward import Forward, Precision
+from .running.log_probs import TargetLogProbs
 
 
 class MaskedLanguageModel(TransformerLanguageModel):

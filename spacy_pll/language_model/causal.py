@@ -12,11 +12,11 @@ from ..errors import PLLError
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .base import TransformerLanguageModel
-from .checks import count_embeddings, in_block
-from .forward import Forward, Precision
-from .log_probs import TargetLogProbs, Tensors, expected_at
-from .slow_tokenizers import backend_of
-from .special_tokens import put_around, puts_around
+from .reading.checks import count_embeddings, in_block
+from .reading.slow_tokenizers import backend_of
+from .reading.special_tokens import put_around, puts_around
+from .running.forward import Forward, Precision
+from .running.log_probs import TargetLogProbs, Tensors, expected_at
 
 LeadingSpace = Literal["word", "previous"]
 

@@ -16,12 +16,12 @@ from ..documentation import page
 from ..errors import PLLError
 from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
-from .capabilities import are_close, make_texts
 from .causal import CausalLanguageModel
-from .checkpoint import Checkpoint, has_adapters
-from .checks import check_precision, check_vocabulary, count_embeddings
-from .forward import Precision
-from .torch_settings import usual_tensors
+from .reading.checkpoint import Checkpoint, has_adapters
+from .reading.checks import check_precision, check_vocabulary, count_embeddings
+from .running.capabilities import are_close, make_texts
+from .running.forward import Precision
+from .running.torch_settings import usual_tensors
 
 # What each module has: its weights, its parts, hooks, and its mode.
 OF_MODULES = {*vars(torch.nn.Module())}

@@ -10,8 +10,8 @@ import transformers as hf
 from spacy.util import registry
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.slow_tokenizers import backend_of
+from spacy_pll.language_model.reading.slow_tokenizers import backend_of
+from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.scoring.passes import Batch
 from spacy_pll.scoring.wordpieces import WORDS
 
