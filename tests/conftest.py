@@ -340,10 +340,8 @@ def find_once(find, forward, texts, *more):
         return find(forward, texts, *more)
     key = (find.__name__, *more, len(texts.long), config._attn_implementation, repr(config.to_dict()))
     if key not in FOUND:
-        FOUND[key] = find(forward, texts, *more), forward.narrowing.name
-    found, narrowing = FOUND[key]
-    forward.narrowing.set(narrowing)
-    return found
+        FOUND[key] = find(forward, texts, *more)
+    return FOUND[key]
 
 
 @pytest.fixture(scope="session")

@@ -36,14 +36,15 @@ from .reading.checks import (
 from .reading.positions import max_length_of
 from .reading.slow_tokenizers import backend_of
 from .reading.special_tokens import with_its_own
-from .running.capabilities import find_capabilities, find_direction, find_shift, make_texts, most_as_short
+from .running.capabilities import find_capabilities, find_direction, find_shift, most_as_short
 from .running.forward import HALF, Forward, Precision, half_of, one_thread_after_fork
-from .running.group_trial import N_LONG, N_SHORT, rows_share_passes
+from .running.group_trial import N_LONG, N_SHORT, find_group_passes
 from .running.limits import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, limit, n_parameters, pass_cost
 from .running.log_probs import DevicePredictions, TargetLogProbs, Tensors, concatenated
 from .running.onednn import warn_if_emulated
 from .running.row_attention import TILE
 from .running.torch_settings import usual_tensors
+from .running.trials import make_texts
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +208,7 @@ class TransformerLanguageModel:
         move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
         RAISES (ValueError): The model cannot be used to score text.
         """
-        forward = Forward(checkpoint.transformer, shared)
+        forward = Forward(checkpoint.transformer, shared, self.precision)
         if shared:  # whoever has it gets it back without hooks
             forward.remove_hooks_after(self)
         try:
@@ -229,12 +230,13 @@ class TransformerLanguageModel:
         masked = self.kind == "masked"
         mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
-        with torch.inference_mode():
-            pads = find_capabilities(
-                forward, texts, mask_id, pad_id, source, TILE.get((move_to or forward.device).type, 0)
-            )
-            sees = find_direction(forward, texts, mask_id)
-            shift = find_shift(forward, texts) if self.shift is None else self.shift
+        tile = TILE.get((move_to or forward.device).type, 0)
+        with torch.inference_mode(), forward.in_float32():
+            capabilities = find_capabilities(forward, texts, mask_id, pad_id, source, tile)
+            with forward.trying(capabilities):
+                sees = find_direction(forward, texts, mask_id)
+                shift = find_shift(forward, texts) if self.shift is None else self.shift
+        forward.use(capabilities)
         check_direction(*sees, masked, self.example, source)
         if self.shift is None and shift:
             logger.info("%r predicts a masked piece one position before it.", source)
@@ -247,14 +249,13 @@ class TransformerLanguageModel:
         n_embeddings = count_embeddings(transformer)
         if self.precision in HALF:
             warn_if_emulated(move_to or transformer.device)
-        forward.precision = self.precision
         is_rounded = False
         if move_to is not None:
             half = half_of(self.precision, move_to)
             is_rounded = not all(fits(weight, half) for weight in transformer.parameters())
             forward.keep_weights_in(half, move_to)
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
-        if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
+        if capabilities.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         try:
@@ -270,7 +271,9 @@ class TransformerLanguageModel:
             mask_id=-1 if mask_id is None else mask_id,
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost, apart=most_as_short(transformer.config)),
+            rows=PassLimits(
+                max_tokens, max_targets, pad_id, capabilities.pads, cost, apart=most_as_short(transformer.config)
+            ),
             ids_at_once=ids_at_once(forward.device.type, parameters, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
@@ -286,19 +289,20 @@ class TransformerLanguageModel:
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         if loaded.prompts:
             raise PLLError("With `cfg`, which is in a config, `mask_margin` is not possible.", "Leave out one of them.")
-        texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
-        with torch.inference_mode(), loaded.forward.in_float32():
-            share = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
-        if share is None:
+        texts, forward = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT), loaded.forward
+        with torch.inference_mode(), forward.in_float32():
+            group_passes = find_group_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
+        if group_passes is None:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: a trial failed.",
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
                 f"a model of another architecture ({page('models.md')}).",
             )
-        texts_of_pass = "several texts" if share else "one text"
-        logger.info("%s reads all masks of a text in one pass, %s a pass.", title, texts_of_pass)
-        max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
-        return rows._replace(max_tokens=max_tokens, pads=True, one_row=not share)
+        forward.use(replace(forward.capabilities, groups=group_passes))
+        passes = "Several texts share a pass" if group_passes.several_texts else "Each text has a pass of its own"
+        logger.info("%s reads all masks of a text in one pass. %s.", title, passes)
+        max_tokens = min(limit(MAX_IDS_WITH_GROUPS, forward.device), rows.max_tokens)
+        return rows._replace(max_tokens=max_tokens, pads=True, one_row=not group_passes.several_texts)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""

@@ -19,9 +19,9 @@ from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
 from .reading.checkpoint import Checkpoint, has_adapters
 from .reading.checks import check_precision, check_vocabulary, count_embeddings
-from .running.capabilities import are_close, make_texts
 from .running.forward import Precision
 from .running.torch_settings import usual_tensors
+from .running.trials import are_close, make_texts
 
 # What each module has: its weights, its parts, hooks, and its mode.
 OF_MODULES = {*vars(torch.nn.Module())}

@@ -6,24 +6,20 @@ one.
 """
 
 import logging
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 
 from ...arrays import IntArray
 from ...errors import PLLError
 from ...scoring.passes import Batch
 from ..reading.checks import check_finite, choose_another
-from ..reading.special_tokens import puts_around
-from .forward import Forward
+from .forward import Capabilities, Forward
 from .narrowing import Narrowing
-from .row_attention import MAX_WIDTH
 from .torch_settings import OwnAutocast
-
-# What a model raises if it is asked for something that it cannot do, or does not have.
-UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
+from .trials import UNABLE, Expected, TrialTexts, are_close, log_prob_of, other_ids
 
 logger = logging.getLogger(__name__)
 
@@ -33,70 +29,38 @@ logger = logging.getLogger(__name__)
 CLEAR, ERRORS = 2.0, 3.0
 
 
-class TrialTexts(NamedTuple):
-    """Three texts, as ids with special tokens. Their pieces are random, so that they differ whatever the tokenizer."""
-
-    long: IntArray  # int64, shape (length,)
-    other: IntArray  # of the same length, with another id at each piece
-    short: IntArray  # shorter, unless a context has room for one piece only
-    wide: IntArray  # as long as any row of a pass whose padding `RowAttention` hides
-    before: int  # how many special tokens stand before the pieces, and after them
-    after: int
-    n_vocabulary: int
-
-
-def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 13, n_short: int = 5) -> TrialTexts:
-    """Texts of so many pieces, or as many as fit."""
-    n_vocabulary = tokenizer.get_vocab_size()
-    before, after = ([number for _, number in put] for put in puts_around(tokenizer))
-    n_long = min(n_long, max_length - len(before) - len(after))
-    n_short = max(1, min(n_short, n_long // 2))
-    pieces = _others(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
-    other = _others(pieces, n_vocabulary)
-    wide = np.resize(pieces, min(MAX_WIDTH, max_length) - len(before) - len(after))
-    all_pieces = pieces, other, _others(other[:n_short], n_vocabulary), wide
-    long, other, short, wide = (np.array([*before, *ids.tolist(), *after]) for ids in all_pieces)
-    return TrialTexts(long, other, short, wide, len(before), len(after), n_vocabulary)
-
-
-def _others(ids: IntArray, n_vocabulary: int) -> IntArray:
-    """Another id for each of these, from the middle of the vocabulary, where there are no special tokens."""
-    low, span = n_vocabulary // 4, max(2, n_vocabulary // 2)
-    return low + (ids - low + span // 3 + 1) % span
-
-
 def find_capabilities(
     forward: Forward, texts: TrialTexts, mask_id: int | None, pad_id: int, source: str, tile: int = 0
-) -> bool:
-    """Try each saving of work, and keep those that do not change what transformers gives for each text by itself:
-    `forward` is narrowed as far as it may be. Without a saving, the model is slower and its scores are right.
+) -> Capabilities:
+    """Try each saving of work, and return those that do not change what transformers gives for each text by itself.
+    Without a saving, the model is slower and its scores are right.
 
     mask_id (Optional[int]): Stands in the texts as well. None: nothing is masked under this model.
     tile (int): Of the device that the model is for (`row_attention.TILE`).
-    RETURNS (bool): Whether rows of different lengths may share a forward pass.
     RAISES (ValueError): The model cannot read a short text, gives values that are not finite, or other values for a
         text that it reads again or beside another one.
     """
     kind, own = type(forward.model).__name__, OwnAutocast(forward.device)
 
-    def is_exact(narrowing: str | None, *passes: list[_Expected]) -> bool:
+    def is_exact(capabilities: Capabilities, *passes: list[Expected]) -> bool:
         try:
-            forward.narrowing.set(narrowing)
-            # With fewer positions than ids, an operation that mixes narrowed states with others fails; with more, one
-            # that cuts them to the length of the text does, as in LUKE.
-            return all(_agree(forward, rows, pad_id, times) for rows in passes for times in (1, 4))
+            with forward.trying(capabilities):
+                # With fewer positions than ids, an operation that mixes narrowed states with others fails; with more,
+                # one that cuts them to the length of the text does, as in LUKE.
+                return all(_agree(forward, rows, pad_id, times) for rows in passes for times in (1, 4))
         except UNABLE:
             return False
 
     try:
         with own:
             long, short = (_by_itself(forward, text, texts, mask_id) for text in (texts.long, texts.short))
-        forward.opens_autocast = own.was_open
-        pads = forward.takes_mask and is_exact(None, [long, short])
-        # Rows of equal length share passes in any case.
-        beside = short if pads else _by_itself(forward, texts.other, texts, mask_id)
-        passes = [[short], [long, beside]]
-        same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
+        allowed = Capabilities(opens_autocast=own.was_open)
+        with forward.trying(allowed):
+            pads = forward.takes_mask and is_exact(allowed, [long, short])
+            # Rows of equal length share passes in any case.
+            beside = short if pads else _by_itself(forward, texts.other, texts, mask_id)
+            passes = [[short], [long, beside]]
+            same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
     except UNABLE as error:
         alone = "by itself, without the autocast that it opens" if own.was_open else "by itself"
         raise PLLError(
@@ -110,23 +74,27 @@ def find_capabilities(
             "together with another one of the same length: its scores would depend on chance, or on other texts. "
             f"{choose_another(forward.model)}"
         )
-    narrowing = next((name for name in Narrowing.names if is_exact(name, *passes)), None)
-    forward.narrowing.set(narrowing)
+    allowed = replace(allowed, pads=pads)
+    narrowed = (replace(allowed, narrowing=name) for name in Narrowing.names)
+    allowed = next((narrower for narrower in narrowed if is_exact(narrower, *passes)), allowed)
     if pads and tile:
-        wide, filler = _by_itself(forward, texts.wide, texts, mask_id), int(texts.long[texts.before])
-        forward.filler, forward.tile = filler, tile
+        hidden = replace(allowed, filler=int(texts.long[texts.before]), tile=tile)
+        with forward.trying(allowed):
+            wide = _by_itself(forward, texts.wide, texts, mask_id)
         # Rows as one, not all of them; rows of equal length; rows of their own.
-        if not is_exact(narrowing, [long, *[short] * tile], [short] * (tile - 1), [wide, short]):
-            forward.filler = None
+        if is_exact(hidden, [long, *[short] * tile], [short] * (tile - 1), [wide, short]):
+            allowed = hidden
     logger.info(
         "%r is a %s. Texts of different lengths %s. Of its last layer and head, it computes %s.%s",
         source,
         kind,
         "share forward passes" if pads else "do not share forward passes, which is slower",
-        f"what comes {narrowing} at the masked pieces alone" if narrowing else "all at all pieces, which is slower",
-        "" if forward.filler is None else " It is told nothing of padding, and short rows are read as one.",
+        "all at all pieces, which is slower"
+        if allowed.narrowing is None
+        else f"what comes {allowed.narrowing} at the masked pieces alone",
+        "" if allowed.filler is None else " It is told nothing of padding, and short rows are read as one.",
     )
-    return pads
+    return allowed
 
 
 def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> tuple[bool, bool]:
@@ -151,7 +119,7 @@ def find_direction(forward: Forward, texts: TrialTexts, mask_id: int | None) -> 
     def depend(at: slice, on: slice) -> bool:
         """Whether the predictions at some positions depend on the ids at others."""
         changed = text.copy()
-        changed[on] = _others(text[on], texts.n_vocabulary)
+        changed[on] = other_ids(text[on], texts.n_vocabulary)
         # What does not depend on them repeats the same sums, so at most a last digit differs. What does differs by a
         # thousandth and more of its size, also in models that are small and not trained. The log-probabilities of those
         # do not show it: beside what they have in common, it is no more than rounding.
@@ -176,8 +144,8 @@ def find_shift(forward: Forward, texts: TrialTexts) -> int:
         at = np.arange(texts.before, len(ids) - texts.after - 1)
         none = np.zeros(len(at), dtype=np.int64)
         logits, _ = forward.logits(Batch.of(ids[None], np.array([len(ids)]), none, at, ids[at]))
-        own.append(_picked(logits, ids[at]))
-        following.append(_picked(logits, ids[at + 1]))
+        own.append(log_prob_of(logits, ids[at]))
+        following.append(log_prob_of(logits, ids[at + 1]))
     difference = torch.cat(following) - torch.cat(own)
     if len(difference) < 2:
         return 0
@@ -194,24 +162,17 @@ def most_as_short(config: Any) -> int | None:
     return most
 
 
-class _Expected(NamedTuple):
-    """What transformers alone gives for a text."""
-
-    ids: IntArray
-    log_probs: torch.Tensor  # float32, shape (length,): of each id at its position
-
-
-def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int | None) -> _Expected:
-    """What it gives with some pieces masked. The first one is not: it may be the only one."""
+def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int | None) -> Expected:
+    """What transformers alone gives for a text with some masks. The first piece stays: it may be the only one."""
     text = text.copy()
     if mask_id is not None:
         text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
     with forward.tensors(), forward.evaluating():
         logits = forward.model(input_ids=torch.from_numpy(text[None]).to(forward.device), return_dict=True).logits
-    return _Expected(text, _picked(logits[0].float(), text))
+    return Expected(text, np.arange(len(text)), log_prob_of(logits[0].float(), text))
 
 
-def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1) -> bool:
+def _agree(forward: Forward, rows: list[Expected], pad_id: int, times: int = 1) -> bool:
     """Whether a pass with these texts gives what is expected, at every second position of each, so many times."""
     lengths = np.array([len(text.ids) for text in rows])
     ids = np.full((len(rows), lengths.max()), pad_id)
@@ -222,15 +183,4 @@ def _agree(forward: Forward, rows: list[_Expected], pad_id: int, times: int = 1)
     row = np.repeat(np.arange(len(rows)), (lengths + 1) // 2 * times)
     batch = Batch.of(ids, lengths, row, position, ids[row, position])
     expected = torch.stack([rows[r].log_probs[p] for r, p in zip(row.tolist(), position.tolist())])
-    return are_close(_picked(forward.logits(batch)[0], batch.target), expected)
-
-
-def are_close(actual: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether log-probabilities are what is expected, but for the last digits of float32."""
-    return actual.shape == expected.shape and torch.allclose(actual, expected, rtol=1e-4, atol=1e-4)
-
-
-def _picked(logits: torch.Tensor, target: IntArray) -> torch.Tensor:
-    """The log-probability of a target in each row of logits."""
-    index = torch.from_numpy(target.astype(np.int64)).to(logits.device)
-    return logits.log_softmax(dim=-1).gather(1, index[:, None])[:, 0]
+    return are_close(log_prob_of(forward.logits(batch)[0], batch.target), expected)

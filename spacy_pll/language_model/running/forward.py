@@ -4,8 +4,8 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary, finalize, ref
 
 import numpy as np
@@ -41,17 +41,38 @@ def one_thread_after_fork() -> bool:
     return forked
 
 
+class GroupPasses(NamedTuple):
+    """How a model reads passes with groups, as `group_trial` finds it."""
+
+    with_mask: bool = True  # whether they have an attention mask; if not, no host waits for a GPU
+    several_texts: bool = False  # whether several texts may share a pass
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a model allows, as `capabilities` finds it. The defaults are right for any model, and save nothing."""
+
+    pads: bool = False  # rows of different lengths may share a pass
+    narrowing: str | None = None  # what runs at the targets alone: one of `Narrowing.names`
+    # What stands for padding where `RowAttention` hides it, and into how many ids short rows are put. None: the model
+    # is told what is padding.
+    filler: int | None = None
+    tile: int = 0
+    opens_autocast: bool = False  # whether the model does so itself, which then has no effect
+    groups: GroupPasses = GroupPasses()
+
+
 class Forward:
-    """Runs a transformers model. `narrowing` leaves out work that no target needs.
+    """Runs a transformers model, with no more work than its capabilities ask for.
 
     model (PreTrainedModel): On its device, in evaluation mode.
     shared (bool): Others use the model, too, and may train it between two passes. It may be in any mode.
+    precision (str): How it computes.
     """
 
-    def __init__(self, model: PreTrainedModel, shared: bool = False):
-        self.model = model
-        self.shared = shared
-        self.precision: Precision = "float32"
+    def __init__(self, model: PreTrainedModel, shared: bool = False, precision: Precision = "float32"):
+        self.model, self.shared, self.precision = model, shared, precision
+        self.capabilities = Capabilities()
         self._half: torch.dtype | None = None  # in which the weights are kept
         self.narrowing = Narrowing(model)
         # What XLM and FlauBERT hide where there is no mask, what others warn of, and from where positions are counted.
@@ -60,19 +81,30 @@ class Forward:
         self._padding += [pad_id for pad_id in named if pad_id is not None]
         self._parameters = set(inspect.signature(model.forward).parameters)
         self.takes_mask = "attention_mask" in self._parameters  # whether it can be told what is padding
-        self.masks_groups = True  # whether passes with groups have an attention mask; if not, no host waits for a GPU
-        # What stands for padding where `RowAttention` hides it, and into how many ids short rows are put. None: the
-        # model is told what is padding.
-        self.filler: int | None = None
-        self.tile = 0
-        self.opens_autocast = False  # whether the model does so itself, which then has no effect
         self._position_hooks: list[RemovableHandle | ReplacedMethod] | None = None  # until a pass has groups
         self._onednn: OneDNNLinear | None = None
         # The arrays of plans on the device, as long as the plans are used.
         self._copies = WeakKeyDictionary[FlatRows | FlatGroups, tuple[Any, np.ndarray]]()
 
+    def use(self, capabilities: Capabilities) -> None:
+        """Run passes as these allow. RAISES (AttributeError): The model has nothing to narrow by that name."""
+        if capabilities.narrowing != self.capabilities.narrowing:
+            self.capabilities = replace(self.capabilities, narrowing=None)
+            self.narrowing.set(capabilities.narrowing)
+        self.capabilities = capabilities
+
+    @contextmanager
+    def trying(self, capabilities: Capabilities) -> Iterator[None]:
+        """A context in which passes run as if the model allowed this."""
+        before = self.capabilities
+        try:
+            self.use(capabilities)
+            yield
+        finally:
+            self.use(before)
+
     def remove_hooks(self) -> None:
-        self.narrowing.set(None)
+        self.use(replace(self.capabilities, narrowing=None))
         for hook in self._position_hooks or ():
             hook.remove()
         self._position_hooks = None
@@ -93,14 +125,15 @@ class Forward:
         a difference. Weights that are kept in half precision are tried on the CPU, since a GPU may not have room for
         them in float32.
         """
-        precision, half, device, filler = self.precision, self._half, self.device, self.filler
+        precision, half, device = self.precision, self._half, self.device
         try:
-            self.precision, self._half, self.filler = "float32", None, None
+            self.precision, self._half = "float32", None
             if half is not None:
                 _move_weights(self.model, torch.device("cpu"), torch.float32)
-            yield
+            with self.trying(replace(self.capabilities, filler=None)):
+                yield
         finally:
-            self.precision, self.filler = precision, filler
+            self.precision = precision
             if half is not None:
                 self.keep_weights_in(half, device)
 
@@ -156,11 +189,12 @@ class Forward:
                 logits = self.run_groups(ids, attention)
             else:
                 told = lengths if padded or may_be_padding else None
-                if self.filler is not None and batch.width <= MAX_WIDTH and not may_be_padding:
-                    logits = self.run_hidden(replace(batch, pad_id=self.filler).read(torch, flat), told)
+                filler = self.capabilities.filler
+                if filler is not None and batch.width <= MAX_WIDTH and not may_be_padding:
+                    logits = self.run_hidden(replace(batch, pad_id=filler).read(torch, flat), told)
                 else:
                     logits = self.run(batch.read(torch, flat), told)
-        return (logits[0] if self.narrowing.name else logits[row, position]).float(), flat.target[batch.targets]
+        return (logits[0] if self.capabilities.narrowing else logits[row, position]).float(), flat.target[batch.targets]
 
     def _on_device(self, batch: Batch) -> tuple[Any, bool]:
         """The arrays of a batch's plan as tensors, copied once; and whether its texts have what the model could take
@@ -198,7 +232,7 @@ class Forward:
         """As `run`, but the model is told of no padding, and the attention of short rows is computed for several as
         one. Logits may have more rows.
         """
-        together = min(max(1, self.tile // ids.shape[1]), len(ids))
+        together = min(max(1, self.capabilities.tile // ids.shape[1]), len(ids))
         if more := -len(ids) % together:  # some rows are read twice: to take the last ones apart would cost a copy
             ids, lengths = (
                 torch.cat([ids, ids[:more]]),
@@ -211,7 +245,7 @@ class Forward:
         if self._position_hooks is None:
             self._position_hooks = set_hooks(self.model)
         arguments: dict[str, Any] = {}
-        if self.takes_mask and (self.masks_groups or attention.ids is not None):
+        if self.takes_mask and (self.capabilities.groups.with_mask or attention.ids is not None):
             arguments["attention_mask"] = torch.ones_like(ids)
         if "position_ids" in self._parameters:
             arguments["position_ids"] = attention.true
@@ -240,7 +274,7 @@ class Forward:
         half = half_of(self.precision, self.device) if self._is_rounded else None
         with ExitStack() as contexts:
             contexts.enter_context(torch.autocast(self.device.type, half, enabled=half is not None))
-            if self.opens_autocast:
+            if self.capabilities.opens_autocast:
                 contexts.enter_context(OwnAutocast(self.device, half))
             contexts.enter_context(rounded_products(self.device, self.precision == "tf32"))
             if self.device.type == "cuda":

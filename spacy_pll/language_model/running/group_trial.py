@@ -7,6 +7,7 @@ group attends to itself and, beside it, to the unmasked text, by the model's own
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,9 +20,9 @@ from ...scoring.groups import group_passes
 from ...scoring.masks import masked_rows
 from ...scoring.passes import Batch, PassLimits
 from ...scoring.windows import Context, Contexts
-from .capabilities import UNABLE, TrialTexts, are_close
-from .forward import Forward
+from .forward import Forward, GroupPasses
 from .log_probs import TargetLogProbs
+from .trials import UNABLE, Expected, TrialTexts, are_close
 
 # Pieces of the two texts. Local attention reaches less far in most models, so it is tried, too.
 N_LONG, N_SHORT = 100, 12
@@ -31,64 +32,56 @@ N_GROUPS = 14
 LIMIT = 10**6
 
 
-def rows_share_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int, pad_id: int) -> bool | None:
-    """Whether several rows may share a pass with groups; None: the model cannot read such passes.
+def find_group_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int, pad_id: int) -> GroupPasses | None:
+    """How the model reads passes with groups; None: it cannot read them.
 
     It is tried with groups of one masked piece, with one more on each side, and with groups that are the whole text.
 
     texts (TrialTexts): Of `N_LONG` and `N_SHORT` pieces.
     """
-    margins = 0, 1, len(texts.long)
+    forward, margins = log_probs.forward, (0, 1, len(texts.long))
     try:
-        long, short = (_Reference(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
+        long, short = (_by_states(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
     except UNABLE:
         return None
 
-    def is_right(one_row: bool, *rows: _Reference) -> bool:
+    def is_right(one_row: bool, *rows: dict[int, Expected]) -> bool:
         try:
-            return all(_agree(log_probs, rows, margin, mask_id, pad_id, one_row) for margin in margins)
+            return all(
+                _agree(log_probs, [row[margin] for row in rows], texts, margin, mask_id, pad_id, one_row)
+                for margin in margins
+            )
         except UNABLE:
             return False
 
-    def with_masks(masks_groups: bool) -> bool | None:
-        log_probs.forward.masks_groups = masks_groups
-        if not is_right(True, short):
-            return None
-        if is_right(False, long, short):
-            return True
-        return False if is_right(True, long) else None
+    def tried(with_mask: bool) -> GroupPasses | None:
+        with forward.trying(replace(forward.capabilities, groups=GroupPasses(with_mask))):
+            if not is_right(True, short):
+                return None
+            if is_right(False, long, short):
+                return GroupPasses(with_mask, several_texts=True)
+            return GroupPasses(with_mask) if is_right(True, long) else None
 
-    return True if with_masks(False) else with_masks(True)
+    without_mask = tried(False)
+    return without_mask if without_mask and without_mask.several_texts else tried(True)
 
 
-class _Reference:
-    """A text, and for each margin the log-probabilities of its first and its last piece by the reference."""
-
-    def __init__(
-        self, log_probs: TargetLogProbs, ids: IntArray, texts: TrialTexts, mask_id: int, margins: Sequence[int]
-    ):
-        self.ids, self.before, self.length = ids, texts.before, len(ids)
-        self.n_pieces = self.length - texts.before - texts.after
-        forward, content = log_probs.forward, list[torch.Tensor]()
-        with _before_layers(forward, lambda call, states: content.append(states)):
-            log_probs(_batch(ids[None], np.zeros(1, dtype=int), ids[:1]))
-        # One row for each margin and piece.
-        margin, piece = (axis.ravel() for axis in np.meshgrid(margins, self.spread(2), indexing="ij"))
-        place = (self.before + piece)[:, None]
-        distance = np.abs(np.arange(self.length) - place)
-        in_group = torch.from_numpy(distance <= margin[:, None]).to(forward.device)[..., None]
-        with _before_layers(forward, lambda call, states: torch.where(in_group, states, content[call])):
-            reference = log_probs(_batch(np.where(distance == 0, mask_id, ids), place[:, 0], ids[place[:, 0]]))[0]
-        self.log_probs = dict(zip(margins, reference.float().cpu().numpy().reshape(len(margins), -1)))
-
-    def spread(self, n: int) -> IntArray:
-        """Some of the pieces, the first and the last among them."""
-        return np.unique(np.linspace(0, self.n_pieces - 1, n).round().astype(int))
-
-    def context(self, n_groups: int) -> Context:
-        """The same, with some pieces to score."""
-        pieces = np.arange(self.n_pieces)
-        return Context(self.ids.astype(np.int32), self.before, pieces, np.isin(pieces, self.spread(n_groups)))
+def _by_states(
+    log_probs: TargetLogProbs, ids: IntArray, texts: TrialTexts, mask_id: int, margins: Sequence[int]
+) -> dict[int, Expected]:
+    """What the reference gives for the first and the last piece of a text, by margin."""
+    forward, content = log_probs.forward, list[torch.Tensor]()
+    position = _spread(texts.pieces(ids), 2)
+    with _before_layers(forward, lambda call, states: content.append(states)):
+        log_probs(_batch(ids[None], np.zeros(1, dtype=int), ids[:1]))
+    # One row for each margin and piece.
+    margin, masked = (axis.ravel() for axis in np.meshgrid(margins, position, indexing="ij"))
+    distance = np.abs(np.arange(len(ids)) - masked[:, None])
+    in_group = torch.from_numpy(distance <= margin[:, None]).to(forward.device)[..., None]
+    with _before_layers(forward, lambda call, states: torch.where(in_group, states, content[call])):
+        reference = log_probs(_batch(np.where(distance == 0, mask_id, ids), masked, ids[masked]))[0]
+    by_margin = reference.float().cpu().view(len(margins), -1)
+    return {margin: Expected(ids, position, values) for margin, values in zip(margins, by_margin)}
 
 
 def _batch(ids: IntArray, position: IntArray, target: IntArray) -> Batch:
@@ -119,15 +112,32 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
 
 
 def _agree(
-    log_probs: TargetLogProbs, rows: Sequence[_Reference], margin: int, mask_id: int, pad_id: int, one_row: bool
+    log_probs: TargetLogProbs,
+    rows: Sequence[Expected],
+    texts: TrialTexts,
+    margin: int,
+    mask_id: int,
+    pad_id: int,
+    one_row: bool,
 ) -> bool:
     """Whether passes with groups give what is expected."""
-    whole = margin >= rows[0].length
-    contexts = Contexts.of([row.context(2 if whole else N_GROUPS) for row in rows])
+    n_groups = 2 if margin >= len(rows[0].ids) else N_GROUPS
+    contexts = Contexts.of([_context(row.ids, texts, n_groups) for row in rows])
     masked = masked_rows(contexts, [Metric(original)], None, mask_id)
     limits = PassLimits(LIMIT, LIMIT, pad_id, one_row=one_row)
     batches, sums = group_passes(contexts, masked, 1, mask_id, margin, limits)
     scores = sums.scores(torch.cat([log_probs(batch)[0] for batch in batches]).float().cpu().numpy())[0]
-    actual = np.concatenate([scores[own][row.spread(2)] for own, row in zip(contexts.pieces_of, rows)])
-    expected = np.concatenate([row.log_probs[margin] for row in rows])
-    return are_close(torch.from_numpy(actual).float(), torch.from_numpy(expected))
+    actual = [scores[own][row.position - texts.before] for own, row in zip(contexts.pieces_of, rows)]
+    return are_close(torch.from_numpy(np.concatenate(actual)).float(), torch.cat([row.log_probs for row in rows]))
+
+
+def _context(ids: IntArray, texts: TrialTexts, n_groups: int) -> Context:
+    """A text of which some pieces are scored."""
+    pieces = texts.pieces(ids)
+    is_scored = np.isin(pieces, _spread(pieces, n_groups))
+    return Context(ids.astype(np.int32), texts.before, pieces - texts.before, is_scored)
+
+
+def _spread(pieces: IntArray, n: int) -> IntArray:
+    """Some pieces, so many or all, the first and the last among them."""
+    return pieces[np.unique(np.linspace(0, len(pieces) - 1, n).round().astype(int))]

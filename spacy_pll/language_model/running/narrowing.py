@@ -42,17 +42,15 @@ class Narrowing:
 
     def __init__(self, model: PreTrainedModel):
         self.model = model
-        self.name: str | None = None
         self._hooks: list[RemovableHandle] = []
 
     def set(self, name: str | None) -> None:
         """Set what runs at the targets alone: one of `names`, or nothing. RAISES (AttributeError): It has none."""
         for hook in self._hooks:
             hook.remove()
-        self.name, self._hooks = None, []
+        self._hooks = []
         if name is not None:
             self._hooks = getattr(self, name)()
-            self.name = name
 
     @contextmanager
     def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:

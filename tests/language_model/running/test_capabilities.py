@@ -1,18 +1,24 @@
 """Each trial of a model, on models with a fault made for it: hooks in a tiny BERT, GPT-2 or ModernBERT."""
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import transformers as hf
-from tokenizers import Regex, Tokenizer
-from tokenizers.normalizers import Replace
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.running.capabilities import find_capabilities, find_direction, find_shift, make_texts
-from spacy_pll.language_model.running.forward import Forward
-from spacy_pll.language_model.running.group_trial import N_LONG, N_SHORT, rows_share_passes
+from spacy_pll.language_model.running.capabilities import find_capabilities, find_direction, find_shift
+from spacy_pll.language_model.running.forward import Capabilities, Forward
+from spacy_pll.language_model.running.group_trial import N_LONG, N_SHORT, find_group_passes
 from spacy_pll.language_model.running.log_probs import TargetLogProbs
+from spacy_pll.language_model.running.narrowing import Narrowing
+from spacy_pll.language_model.running.trials import make_texts
+from spacy_pll.scoring.passes import Batch
 
 from ...conftest import build_transformer, get_tokenizer
 
@@ -42,16 +48,26 @@ def after(module, change):
 def capabilities(transformer, max_length=128):
     """Whether rows of different lengths may share a pass; what is narrowed; and the direction."""
     forward, texts = Forward(transformer), make_texts(WORDPIECE.backend_tokenizer, max_length)
+    n_hooks = count_hooks(transformer)
     with torch.inference_mode():
-        pads = find_capabilities(forward, texts, MASK, PAD, "m")
-        return pads, forward.narrowing.name, find_direction(forward, texts, MASK)
+        try:
+            found = find_capabilities(forward, texts, MASK, PAD, "m")
+        finally:  # a trial leaves nothing behind
+            assert forward.capabilities == Capabilities() and count_hooks(transformer) == n_hooks
+        with forward.trying(found):
+            return found.pads, found.narrowing, find_direction(forward, texts, MASK)
+
+
+def count_hooks(transformer):
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in transformer.modules())
 
 
 def share_passes(transformer, tokenizer=WORDPIECE, max_length=128):
     forward, texts = Forward(transformer), make_texts(tokenizer.backend_tokenizer, max_length, N_LONG, N_SHORT)
     with torch.inference_mode():
         log_probs = TargetLogProbs(forward, 0)
-        return rows_share_passes(log_probs, texts, tokenizer.mask_token_id, tokenizer.pad_token_id)
+        found = find_group_passes(log_probs, texts, tokenizer.mask_token_id, tokenizer.pad_token_id)
+        return found and found.several_texts
 
 
 @pytest.mark.parametrize("max_length", [128, 7, 4, 3])
@@ -60,27 +76,36 @@ def test_a_model_without_a_fault(bert, max_length):
     assert share_passes(bert, max_length=max_length) is True
 
 
-@pytest.mark.parametrize("max_length", [128, 12, 5, 4, 3])
-@pytest.mark.parametrize("name", ["wordpiece", "byte-level", "unigram", "causal-gpt2"])
-def test_the_texts_differ_in_ids_and_in_length(name, max_length):
-    tokenizer = get_tokenizer(name)
-    for sizes in ((), (N_LONG, N_SHORT)):
-        texts = make_texts(tokenizer.backend_tokenizer, max_length, *sizes)
-        n = len(tokenizer.backend_tokenizer.encode("").ids)
-        own = slice(texts.before, -texts.after or None)
-        assert texts.before + texts.after == n and len(texts.long) == len(texts.other) <= max_length
-        assert len(texts.short) < len(texts.long) or len(texts.long) == n + 1
-        for one, two in ((texts.long, texts.other), (texts.other, texts.short), (texts.long, texts.short)):
-            assert all(a != b for a, b in zip(one[own], two[own]))
-            assert not {*one[own], *two[own]} & set(tokenizer.all_special_ids)
+@given(st.lists(st.tuples(st.sampled_from([None, *Narrowing.names, "no_such_name"]), st.booleans()), max_size=6))
+def test_what_is_tried_within_a_trial_is_undone(steps):
+    """Whether it fails or not: passes give what they gave before, with as many hooks."""
+    transformer = build_transformer("bert", WORDPIECE)
+    forward = Forward(transformer)
+    forward.use(Capabilities(narrowing="before_head"))
+    batch = Batch.of(np.array([[2, 7, 8, 3]]), np.array([4]), np.array([0, 0]), np.array([2, 1]), np.array([8, 7]))
 
+    def state():
+        with torch.inference_mode():
+            return forward.capabilities, count_hooks(transformer), forward.logits(batch)[0]
 
-def test_a_tokenizer_that_makes_nothing_of_letters():
-    tokenizer = Tokenizer.from_str(WORDPIECE.backend_tokenizer.to_str())
-    tokenizer.normalizer = Replace(Regex("."), "")
-    texts = make_texts(tokenizer, 128)
-    assert (texts.long[0], texts.long[-1]) == (WORDPIECE.cls_token_id, WORDPIECE.sep_token_id)
-    assert (texts.before, texts.after) == (1, 1)
+    def attempt(steps):
+        before = state()
+        if steps:
+            (narrowing, fails), *others = steps
+            with suppress(AttributeError, ZeroDivisionError):
+                with forward.trying(replace(forward.capabilities, narrowing=narrowing, opens_autocast=fails)):
+                    attempt(others)
+                    assert state()[2].shape == before[2].shape
+                    if fails:
+                        raise ZeroDivisionError
+        after = state()
+        assert after[:2] == before[:2]
+        torch.testing.assert_close(after[2], before[2])
+
+    attempt(steps)
+    whole = Forward(build_transformer("bert", WORDPIECE))
+    with torch.inference_mode():
+        torch.testing.assert_close(forward.logits(batch)[0], whole.logits(batch)[0])
 
 
 # Padding and shared rows

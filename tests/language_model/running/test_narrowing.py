@@ -18,7 +18,7 @@ from .test_forward import narrowing_of
 def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     model = language_model(architecture)
     forward = model.loaded.forward
-    assert forward.narrowing.name == narrowing_of(architecture)
+    assert forward.capabilities.narrowing == narrowing_of(architecture)
     long, short = (model.load().tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
     if model.load().rows.pads:
         ids, lengths = np.full((2, len(long)), model.load().rows.pad_id), np.array([len(long), len(short)])
@@ -55,7 +55,7 @@ def test_the_last_feed_forward_sees_the_targets_alone(make_nlp, architecture, pa
 def test_a_narrowed_model_can_be_pickled(language_model):
     model = language_model("modernbert")
     other = pickle.loads(pickle.dumps(model))
-    assert other.loaded.forward.narrowing.name == model.loaded.forward.narrowing.name
+    assert other.loaded.forward.capabilities.narrowing == model.loaded.forward.capabilities.narrowing
     assert other.loaded.forward.model is other.load().checkpoint.transformer
 
 

@@ -33,10 +33,9 @@ def test_weights_in_half_precision_and_back(architecture, tokenizer):
     batch = batch_of("The traveler lost it.", "I a.", tokenizer=tokenizer)
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     rounded = {name: weight.detach().bfloat16() for name, weight in model.named_parameters()}
-    forward = Forward(model)
     with torch.inference_mode():
-        exact = forward.logits(batch)[0]
-        forward.precision = "bfloat16"
+        exact = Forward(model).logits(batch)[0]
+        forward = Forward(model, precision="bfloat16")
         forward.keep_weights_in(torch.bfloat16, CPU)
         half = forward.logits(batch)[0]
         with forward.in_float32():
@@ -113,8 +112,7 @@ def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
 
 
 def test_a_trial_that_fails_leaves_the_precision_as_it_was():
-    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")))
-    forward.precision = "bfloat16"
+    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
     forward.keep_weights_in(torch.bfloat16, CPU)
     with pytest.raises(ZeroDivisionError), forward.in_float32():
         raise ZeroDivisionError
@@ -123,8 +121,7 @@ def test_a_trial_that_fails_leaves_the_precision_as_it_was():
 
 
 def test_a_trial_that_is_stopped_while_weights_are_raised_leaves_them_as_they_were(monkeypatch):
-    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")))
-    forward.precision = "bfloat16"
+    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
     forward.keep_weights_in(torch.bfloat16, CPU)
 
     def stopped(model, device, dtype):

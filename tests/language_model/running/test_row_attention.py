@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,7 +78,7 @@ def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
             except ValueError as error:
                 assert "mask_margin" in how and "cannot read all masks in one pass" in str(error)
                 return
-            assert (forward_of(nlp).filler is None) == (not tile or architecture in TOLD)
+            assert (forward_of(nlp).capabilities.filler is None) == (not tile or architecture in TOLD)
         for one, other in zip(*found, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -100,11 +101,11 @@ def test_windows_targets_and_docs_that_fail(model_folder, as_on_a_gpu, settings)
     nlp = make()
     found = [scores(doc) for doc in nlp.pipe(docs(nlp))]
     passes = forward_of(nlp)
-    assert passes.filler is not None
-    passes.filler = None
-    for doc, values in zip(nlp.pipe(docs(nlp)), found, strict=True):
-        np.testing.assert_allclose(scores(doc), values, atol=1e-5)
-    passes.filler, run = 5, passes.run_hidden
+    assert passes.capabilities.filler is not None
+    with passes.trying(replace(passes.capabilities, filler=None)):
+        for doc, values in zip(nlp.pipe(docs(nlp)), found, strict=True):
+            np.testing.assert_allclose(scores(doc), values, atol=1e-5)
+    run = passes.run_hidden
     failing = nlp.get_pipe("pll").model.load().tokenizer.encode("hooligans").ids[1]
 
     def fails(ids, lengths):
@@ -201,12 +202,12 @@ def test_a_model_that_reads_padding_is_told(model_folder, as_on_a_gpu, monkeypat
     monkeypatch.setattr(RowAttention, "attend", wrong)
     model = MaskedLanguageModel(str(model_folder("bert")))
     with caplog.at_level(logging.INFO, "spacy_pll"):
-        assert model.load().forward.filler is None
+        assert model.load().forward.capabilities.filler is None
     assert "told nothing" not in caplog.text
     monkeypatch.undo()
     monkeypatch.setitem(TILE, "cpu", 64)
     with caplog.at_level(logging.INFO, "spacy_pll"):
-        assert MaskedLanguageModel(str(model_folder("bert"))).load().forward.filler is not None
+        assert MaskedLanguageModel(str(model_folder("bert"))).load().forward.capabilities.filler is not None
     assert "told nothing" in caplog.text
 
 

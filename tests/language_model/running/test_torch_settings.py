@@ -210,8 +210,7 @@ def test_what_was_never_set_stays_so():
 def test_the_passes_of_a_model_have_its_precision(usual_settings, monkeypatch, precision):
     """As on a GPU, for the program's settings of both kinds; also where the program is under autocast."""
     usual_settings()
-    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")))
-    forward.precision, seen = precision, []
+    forward, seen = Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision=precision), []
 
     def look(*_):
         seen.append((factors(ON_GPU), torch.is_autocast_enabled("cuda")))
