@@ -13,7 +13,7 @@ from ..scoring.piece_texts import DECODERS, space_marker
 from .base import TransformerLanguageModel
 from .reading.checks import count_embeddings, in_block
 from .reading.slow_tokenizers import backend_of
-from .reading.special_tokens import put_around, puts_around
+from .reading.special_tokens import put_around, special_tokens_around
 from .running.forward import Forward
 from .running.log_probs import TargetLogProbs, Tensors, expected_at
 
@@ -48,7 +48,7 @@ class CausalLanguageModel(TransformerLanguageModel):
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         backend = backend_of(tokenizer, source)
-        before, after = puts_around(backend)
+        before, after = special_tokens_around(backend)
         if any(backend.token_to_id(token) == number for token, number in before):
             return backend
         if tokenizer.bos_token is None:
@@ -109,7 +109,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         self.begins_word[marked] = True
         if tokenizer.eos_token_id is not None:
             self.begins_word[tokenizer.eos_token_id] = True
-        self.n_prefix, self.n_suffix = map(len, puts_around(backend))
+        self.n_prefix, self.n_suffix = map(len, special_tokens_around(backend))
 
     def __call__(self, batch: Batch) -> Tensors:
         before, after = batch.position - 1, batch.position

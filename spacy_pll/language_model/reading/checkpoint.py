@@ -164,8 +164,8 @@ def _share_bias(report: Mapping[str, Any], model: PreTrainedModel) -> None:
 def _entry_with(config: PretrainedConfig, values: Iterable[object]) -> str:
     """Which entry of config.json may be wrong: one that has one of some values."""
     looked_for = {str(value) for value in values} - {"0", "1"}  # many have these
-    found = [f"{key} ({value!r})" for key, value in config.to_dict().items() if str(value) in looked_for]
-    return f"the entry {' or '.join(found)}" if found else "its entries"
+    entries = [f"{key} ({value!r})" for key, value in config.to_dict().items() if str(value) in looked_for]
+    return f"the entry {' or '.join(entries)}" if entries else "its entries"
 
 
 def is_left_to_right(block: Mapping[str, Any]) -> bool:
@@ -196,15 +196,15 @@ def read_unrounded(rounded: Checkpoint, source: str, read: Callable[[], Checkpoi
     """
     kept, problem = rounded.transformer.state_dict(), "have changed since they were read"
     try:
-        own = read()
+        on_file = read()
     except (OSError, ValueError) as error:
         problem = f"cannot be read again ({error})"
     else:
-        weights = own.transformer.state_dict()
+        weights = on_file.transformer.state_dict()
         if weights.keys() == kept.keys() and all(
             torch.equal(weights[name].to(weight.dtype), weight.cpu()) for name, weight in kept.items()
         ):
-            return own
+            return on_file
     raise PLLError(
         f"The weights of this model were rounded to {rounded.transformer.dtype}, and are saved as they were before. "
         f"The files of {source!r}, from which they were read, {problem}.",
@@ -227,7 +227,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         )
     weights = checkpoint.transformer.state_dict()
     in_half = checkpoint.dtype == torch.float32 and all(
-        fits(one, torch.float16) for one in weights.values() if one.is_floating_point()
+        fits(weight, torch.float16) for weight in weights.values() if weight.is_floating_point()
     )
     weights = _in_dtype(weights, torch.float16 if in_half else checkpoint.dtype)
     if checkpoint.tokenizer.split_special_tokens:  # otherwise saved only if it was set when the tokenizer was made
@@ -269,10 +269,10 @@ def _in_dtype(weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[s
     cast: dict[tuple[Any, ...], torch.Tensor] = {}
     out = {}
     for name, tensor in weights.items():
-        place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
-        if place not in cast:
-            cast[place] = tensor.to(dtype) if tensor.dtype == torch.float32 and fits(tensor, dtype) else tensor
-        out[name] = cast[place]
+        memory = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if memory not in cast:
+            cast[memory] = tensor.to(dtype) if tensor.dtype == torch.float32 and fits(tensor, dtype) else tensor
+        out[name] = cast[memory]
     return out
 
 
@@ -328,11 +328,11 @@ def _explained(source: str, no_connection: BaseException | None, kind: str | Non
                 '"bert", for a BERT with a vocab.txt.'
             )
         elif kind:
-            own = ", ".join(getattr(CONFIG_MAPPING, "_extra_content", ())) or "none"
+            registered = ", ".join(getattr(CONFIG_MAPPING, "_extra_content", ())) or "none"
             advice = (
                 f"It is of the type {kind!r}, which transformers {transformers.__version__} does not know. Install a "
                 "version that does. Or, if you have its classes, give a Python file that registers them as `code` "
-                f"({page('models.md')}). Types that were registered so far: {own}."
+                f"({page('models.md')}). Types that were registered so far: {registered}."
             )
         if isinstance(error, ImportError):  # after a first line that may be blank
             advice = f"It needs a package that is not installed: {str(error).strip()[:300]}"

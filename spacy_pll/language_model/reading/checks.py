@@ -201,8 +201,8 @@ def check_trained(report: Mapping[str, Iterable[str]], model: PreTrainedModel, s
 def check_left_over(report: Mapping[str, Iterable[str]], model: PreTrainedModel, source: str) -> None:
     """RAISES (ValueError): A checkpoint has weights of layers that its config leaves out."""
     # Some checkpoints name the weights as the model without a head does.
-    parts = model, model.base_model
-    if unused := sorted(name for name in report["unexpected_keys"] if any(_is_of_body(name, part) for part in parts)):
+    roots = model, model.base_model
+    if unused := sorted(name for name in report["unexpected_keys"] if any(_is_of_body(name, root) for root in roots)):
         raise PLLError(
             f"The checkpoint {source!r} has weights that its config.json leaves out: {', '.join(unused[:8])}"
             f"{' ...' if len(unused) > 8 else ''}. The scores would be those of another model. Correct config.json, "
@@ -218,10 +218,10 @@ def _is_of_body(name: str, model: torch.nn.Module) -> bool:
     """
     path, _, weight = name.rpartition(".")
     module, in_layers = cast(Any, model), False
-    for part in path.split("."):
+    for name in path.split("."):
         in_layers |= isinstance(module, torch.nn.ModuleList)
         of_choice = isinstance(module, torch.nn.ModuleDict)
-        if not isinstance(module := getattr(module, part, None), torch.nn.Module):
+        if not isinstance(module := getattr(module, name, None), torch.nn.Module):
             return in_layers and not of_choice and weight in ("weight", "bias")
     return bool(module._parameters.get(weight, None if weight.startswith(("lora_", "weight_scale")) else ...) is None)
 
@@ -254,7 +254,7 @@ def count_embeddings(model: PreTrainedModel) -> int:
 def choose_another(model: torch.nn.Module) -> str:
     """What to do about a model that cannot be used as it is."""
     for module in model.modules():
-        weights = ((name, x) for part in (module._parameters, module._buffers) for name, x in part.items())
+        weights = [*module._parameters.items(), *module._buffers.items()]
         is_rounded = any("weight" in name and x is not None and not x.is_floating_point() for name, x in weights)
         if is_rounded or "quantized" in type(module).__module__:
             return (

@@ -116,8 +116,8 @@ def _order(folder: Path) -> tuple[int, str]:
 def _weights_of_others(folder: Path) -> str:
     """Whose weights there are, with the file."""
     files = sorted(path.relative_to(folder) for path in (*folder.glob("*"), *folder.glob("*/*")) if path.is_file())
-    found = ((program, file) for name, program in OTHER_PROGRAMS.items() for file in files if fnmatch(file.name, name))
-    return next((f"{program} ({file.as_posix()})" for program, file in found), "")
+    others = ((program, file) for name, program in OTHER_PROGRAMS.items() for file in files if fnmatch(file.name, name))
+    return next((f"{program} ({file.as_posix()})" for program, file in others), "")
 
 
 def _whole_numbers(file: Path) -> list[str]:

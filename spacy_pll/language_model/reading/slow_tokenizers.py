@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ...errors import PLLError
-from .text_alignment import Place, align
+from .text_alignment import Offsets, align
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
@@ -105,7 +105,7 @@ class Encoding:
 
     ids: list[int]
     tokens: list[str]
-    offsets: list[Place]
+    offsets: list[Offsets]
     special_tokens_mask: list[int]
     word_ids: list[int | None]
 
@@ -141,8 +141,8 @@ class SlowTokenizer:
             continuing_subword_prefix=self.marks.continues, end_of_word_suffix=self.marks.ends or self.marks.goes_on
         )
         around: list[int] = tokenizer.build_inputs_with_special_tokens([-1])
-        place = around.index(-1)
-        self.before, self.after = around[:place], around[place + 1 :]
+        of_text = around.index(-1)
+        self.before, self.after = around[:of_text], around[of_text + 1 :]
 
     def encode(self, text: str, add_special_tokens: bool = True) -> Encoding:
         """RAISES (ValueError): It is not certain where a piece stands in the text."""

@@ -40,7 +40,7 @@ def with_its_own(tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, source:
     if isinstance(backend, SlowTokenizer):  # these put what their class says
         return backend
     names = {name: token for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}
-    before, after = puts_around(backend)
+    before, after = special_tokens_around(backend)
     begins, ends = ([names[name] for name in kinds if name in names] for kinds in (BEGIN, END))
     # The tokens that it puts, if the vocabulary has them. (The ids with which it puts them may be of another one.)
     first, last = ([token for token, _ in put if backend.token_to_id(token) is not None] for put in (before, after))
@@ -61,15 +61,18 @@ def with_its_own(tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, source:
     return put_around(backend, first, last)
 
 
-def puts_around(backend: Tokenizer) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """The special tokens, with their ids, that a tokenizer puts before and after a text."""
+def special_tokens_around(backend: Tokenizer) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """The special tokens, with their ids, that a tokenizer puts before and after a text.
 
-    def texts() -> Iterator[str]:  # several, as some tokenizers leave out what they do not know
+    If it leaves out what it does not know, pieces of its vocabulary are tried until one stays.
+    """
+
+    def texts() -> Iterator[str]:
         yield from ("a", "A", "1")
         yield from backend.get_vocab()
 
     encodings = map(backend.encode, texts())
-    encoding = next((one for one in encodings if 0 in one.special_tokens_mask), backend.encode(""))
+    encoding = next((encoding for encoding in encodings if 0 in encoding.special_tokens_mask), backend.encode(""))
     tokens, special = list(zip(encoding.tokens, encoding.ids)), encoding.special_tokens_mask
     first = special.index(0) if 0 in special else len(special)
     return tokens[:first], tokens[first + special.count(0) :]

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Sequence
 
-Place = tuple[int, int]  # where something begins in the text, and where it ends
+Offsets = tuple[int, int]  # where something begins in the text, and where it ends
 # What tokenizers of typewriter fonts make of the characters of printed ones.
 TYPEWRITTEN = str.maketrans(
     {**dict.fromkeys("“”„‟«»″〝〞「」『』《》", '"'), **dict.fromkeys("‘’‚‛′´`ʼ", "'"),
@@ -28,7 +28,7 @@ def has_shape(character: str) -> bool:
     return unicodedata.category(character)[0] not in "MCZ" and character != "\ufffd"
 
 
-def align(text: str, pieces: Sequence[str]) -> list[Place]:
+def align(text: str, pieces: Sequence[str]) -> list[Offsets]:
     """Where the pieces of a text stand in it, in their order. White space counts nowhere.
 
     The text and the pieces together are compared as they are, then without case and width, then without accents and
@@ -38,61 +38,62 @@ def align(text: str, pieces: Sequence[str]) -> list[Place]:
     RAISES (ValueError): They have other letters or digits. The message shows where.
     """
     for fold in (str, without_form, without_marks):
-        there, places = folded(text, fold)
+        characters, offsets = folded(text, fold)
         of_pieces = [folded(piece, fold)[0] for piece in pieces]
-        if there == "".join(of_pieces):
-            return spans(places, of_pieces)
-    return by_letters(text, there, places, of_pieces)
+        if characters == "".join(of_pieces):
+            return spans(offsets, of_pieces)
+    return by_letters(text, characters, offsets, of_pieces)
 
 
-def folded(text: str, fold: Callable[[str], str]) -> tuple[str, list[Place]]:
+def folded(text: str, fold: Callable[[str], str]) -> tuple[str, list[Offsets]]:
     """A text without its white space, and where each character of it comes from."""
-    found, places = list[str](), list[Place]()
+    characters, offsets = list[str](), list[Offsets]()
     for i, character in enumerate(text):
         if not character.isspace():
-            for one in fold(character):
-                if not one.isspace():
-                    found.append(one)
-                    places.append((i, i + 1))
-    return "".join(found), places
+            for new in fold(character):
+                if not new.isspace():
+                    characters.append(new)
+                    offsets.append((i, i + 1))
+    return "".join(characters), offsets
 
 
-def spans(places: Sequence[Place], pieces: Sequence[str]) -> list[Place]:
-    """Where each piece stands, from the places of the characters of all. One without a character is where the one
+def spans(offsets: Sequence[Offsets], pieces: Sequence[str]) -> list[Offsets]:
+    """Where each piece stands, from the offsets of the characters of all. One without a character is where the one
     before it ends.
     """
-    found, done, last = list[Place](), 0, 0
+    of_pieces, done, last = list[Offsets](), 0, 0
     for piece in pieces:
-        of_piece = places[done : done + len(piece)]
+        of_piece = offsets[done : done + len(piece)]
         done += len(piece)
         begin = min((start for start, _ in of_piece), default=last)
         last = max((end for _, end in of_piece), default=last)
-        found.append((begin, last))
-    return found
+        of_pieces.append((begin, last))
+    return of_pieces
 
 
-def by_letters(text: str, there: str, places: list[Place], pieces: list[str]) -> list[Place]:
-    """The places if letters and digits are the same, whatever stands between them.
+def by_letters(text: str, characters: str, offsets: list[Offsets], pieces: list[str]) -> list[Offsets]:
+    """The offsets of pieces if letters and digits are the same, whatever stands between them.
 
+    characters, offsets: What `folded` gives for the text.
     RAISES (ValueError): They are not.
     """
-    whole = "".join(pieces)
-    letters = [i for i, one in enumerate(there) if one.isalnum()]
-    own = [i for i, one in enumerate(whole) if one.isalnum()]
-    first = next((n for n, (i, j) in enumerate(zip(letters, own)) if there[i] != whole[j]), min(len(letters), len(own)))
-    if first < max(len(letters), len(own)):
-        at = places[letters[first]][0] if first < len(letters) else len(text)
+    joined = "".join(pieces)
+    in_text, in_pieces = ([i for i, x in enumerate(folded_text) if x.isalnum()] for folded_text in (characters, joined))
+    n_both = min(len(in_text), len(in_pieces))
+    first = next((n for n in range(n_both) if characters[in_text[n]] != joined[in_pieces[n]]), n_both)
+    if first < max(len(in_text), len(in_pieces)):
+        at = offsets[in_text[first]][0] if first < len(in_text) else len(text)
         raise ValueError(f"it has other letters at {text[max(0, at - 10) : at + 20]!r}")
-    found = list[Place]()
-    for (i, after_i), (j, after_j) in zip(gaps(letters, len(there)), gaps(own, len(whole))):
-        if there[i:after_i] == whole[j:after_j]:
-            found += places[i:after_i]
+    of_characters = list[Offsets]()
+    for (i, after_i), (j, after_j) in zip(gaps(in_text, len(characters)), gaps(in_pieces, len(joined))):
+        if characters[i:after_i] == joined[j:after_j]:
+            of_characters += offsets[i:after_i]
         else:
-            before = places[i - 1][1] if i else 0
-            place = (places[i][0], places[after_i - 1][1]) if i < after_i else (before, before)
-            found += [place] * (after_j - j)
-        found += places[after_i : after_i + 1]  # the letter that follows
-    return spans(found, pieces)
+            before = offsets[i - 1][1] if i else 0
+            gap = (offsets[i][0], offsets[after_i - 1][1]) if i < after_i else (before, before)
+            of_characters += [gap] * (after_j - j)
+        of_characters += offsets[after_i : after_i + 1]  # the letter that follows
+    return spans(of_characters, pieces)
 
 
 def gaps(letters: list[int], n: int) -> list[tuple[int, int]]:

@@ -140,21 +140,22 @@ class GroupAttention(RowAttention):
     @lazy
     def _sees(self) -> torch.Tensor:
         """Who attends to whom. bool, shape (rows, width, width)."""
-        column, same = torch.arange(self.content, device=self.true.device), self.in_one_group()
-        # The positions that the group of each member holds: a sum over its members.
-        holds = same.float() @ (self.true[:, :, None] == column).float()
-        seen = self.in_sight(holds, self.group_of).take_along_dim(self.true[:, None].clamp(max=self.content - 1), dim=2)
+        same, column = self.in_one_group(), self.true[:, None].clamp(max=self.content - 1)
+        seen = self.in_sight(same, self.true, self.group_of).take_along_dim(column, dim=2)
         # Padding attends to the content, as it must see something.
         return (seen & self.is_content[:, None]) | same
 
-    def in_sight(self, holds: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+    def in_sight(self, same: torch.Tensor, position: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
         """Which positions of the content are neither held by the group of an id, nor hidden from it. bool, shape (rows,
         ids, content).
 
-        holds (float tensor, shape (rows, ids, content)): How many members of the group hold each position.
+        same (bool tensor, shape (rows, ..., ids, ids)): Which ids are in the same group, in a row or in each block.
+        position (int64 tensor, shape (rows, ..., ids)): The position that each id stands for.
         group (int64 tensor, shape (rows, ids)): -1 for none.
         """
-        in_sight = holds == 0
+        # The positions that the group of each member holds: a sum over its members.
+        holds = same.float() @ (position[..., None] == torch.arange(self.content, device=position.device)).float()
+        in_sight = (holds == 0).view(len(group), -1, self.content)
         if self.hidden is None:
             return in_sight
         hidden = self.hidden.take_along_dim(group.clamp(min=0)[..., None], dim=1)
@@ -185,10 +186,8 @@ class _Blocks:
         self.is_content = at < begin  # (rows, content)
         blocks = group.view(self.rows, self.n_blocks, block)
         self.same = blocks[..., None] == blocks[..., None, :]  # (rows, blocks, block, block)
-        # The positions that the group of each member holds: a sum over the members in its block.
-        holds = self.same.float() @ (self.position.view(*blocks.shape, 1) == at).float()
         # Empty slots are a group as well. They must see something, and themselves they do.
-        in_sight = layout.in_sight(holds.view(self.rows, -1, content), group)
+        in_sight = layout.in_sight(self.same, self.position.view(blocks.shape), group)
         self.sees = self.is_content[:, None] & in_sight  # (rows, slots, content)
         self._biases: dict[torch.Tensor | None, tuple[Any, ...]] = {}
 

@@ -60,10 +60,10 @@ def expected_at(logits: torch.Tensor, log_sum: torch.Tensor, target: torch.Tenso
         return ((logits[:, ids] - log_sum[:, None]).T,)
     size = CPU_ROWS if logits.device.type == "cpu" else max(1, len(logits))
     parts = []
-    for some, sums, targets in zip(logits.split(size), log_sum.split(size), target.split(size)):
-        rank = 1 + (some > some.gather(1, targets[:, None])).sum(dim=1)
-        entropy = torch.special.entr((some - sums[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
-        best, ids = largest(some, wanted)
+    for rows, sums, targets in zip(logits.split(size), log_sum.split(size), target.split(size)):
+        rank = 1 + (rows > rows.gather(1, targets[:, None])).sum(dim=1)
+        entropy = torch.special.entr((rows - sums[:, None]).exp()).sum(dim=1)  # a probability of 0 adds 0
+        best, ids = largest(rows, wanted)
         parts.append((rank, entropy, ids.T, (best - sums[:, None]).T))
     return concatenated(parts)
 

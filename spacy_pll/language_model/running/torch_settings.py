@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class Shared:
-    """What passes of several threads change together. It is as it was once the last of them is done."""
+    """A setting of the whole process that passes of several threads change. The last one that leaves restores it."""
 
     def __init__(self) -> None:
         self._begin()

@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ...arrays import IntArray
-from ..reading.special_tokens import puts_around
+from ..reading.special_tokens import special_tokens_around
 from .row_attention import MAX_WIDTH
 
 # What a model raises if it is asked for something that it cannot do, or does not have.
@@ -33,7 +33,7 @@ class TrialTexts(NamedTuple):
 def make_texts(tokenizer: Tokenizer, max_length: int, n_long: int = 13, n_short: int = 5) -> TrialTexts:
     """Texts of so many pieces, or as many as fit."""
     n_vocabulary = tokenizer.get_vocab_size()
-    before, after = ([number for _, number in put] for put in puts_around(tokenizer))
+    before, after = ([number for _, number in put] for put in special_tokens_around(tokenizer))
     n_long = min(n_long, max_length - len(before) - len(after))
     n_short = max(1, min(n_short, n_long // 2))
     pieces = other_ids(np.random.default_rng(0).integers(n_vocabulary, size=n_long), n_vocabulary)
