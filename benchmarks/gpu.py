@@ -31,6 +31,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 # Every pass has another shape. Without this, the first run of a size is a tenth to a quarter slower. It is read when
@@ -89,7 +90,7 @@ class Bare:
 
     def __call__(self, texts: Sequence[str]) -> float:
         forward, before = self.log_probs.forward, self.log_probs.forward._run
-        filler, self.seconds = forward.filler, 0.0
+        self.seconds = 0.0
 
         def timed(ids, arguments):
             wait()
@@ -101,14 +102,15 @@ class Bare:
             self.seconds += time.perf_counter() - began
             return logits
 
-        forward._run, forward.filler = timed, None  # rows as they are, with the masks that transformers makes
-        try:
-            ends_batch = self.predictor.ends_of_batches(self.nlp.batch_size)
-            for batch in batches_of(map(self.nlp.make_doc, texts), ends_batch):
-                self.predictor.submit(batch)
-        finally:
-            del forward._run
-            forward.filler = filler
+        forward._run = timed
+        # Rows as they are, with the masks that transformers makes.
+        with forward.trying(replace(forward.capabilities, filler=None)):
+            try:
+                ends_batch = self.predictor.ends_of_batches(self.nlp.batch_size)
+                for batch in batches_of(map(self.nlp.make_doc, texts), ends_batch):
+                    self.predictor.submit(batch)
+            finally:
+                del forward._run
         return self.seconds
 
 

@@ -24,7 +24,7 @@ from models import TOKENIZERS, save_random
 from texts import blimp_sentences, find_tokenizer, make_parser
 
 from spacy_pll import get_scorer, make_pipeline
-from spacy_pll.language_model.log_probs import TargetLogProbs
+from spacy_pll.language_model.running.log_probs import TargetLogProbs
 
 
 def zeros(self, batch) -> tuple[torch.Tensor]:

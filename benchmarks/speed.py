@@ -39,8 +39,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from scripts.paper.names import BUILTIN_FOLDER
 from scripts.paper.passes import plan, read
 from spacy_pll import get_scorer, make_pipeline
-from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.onednn import is_faster_here
+from spacy_pll.language_model.running.forward import Capabilities, Forward
+from spacy_pll.language_model.running.onednn import is_faster_here
 
 MINICONS_BATCHES = [1, 4, 16]  # in sentences; the fastest of them on a sample is used
 THREE = ["word_l2r", "original", "whole_word"]
@@ -55,7 +55,7 @@ def make_bare(nlp: Language, texts: list[str]) -> tuple[Callable, int]:
     """A function that runs the forward passes of some texts, and the number of pieces in them without padding."""
     loaded: Any = get_scorer(nlp).model.load()
     forward = Forward(loaded.checkpoint.transformer)
-    forward.narrowing.set("before_head")
+    forward.use(Capabilities(narrowing="before_head"))
     docs = map(nlp.make_doc, texts)
     contexts = [one for doc in docs for one in read(doc, loaded.tokenizer, "tokenizer", loaded.max_length)]
     passes = []

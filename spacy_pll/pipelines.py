@@ -274,7 +274,7 @@ def _block(settings: PipelineSettings) -> dict[str, Any]:
         advice = "Leave out `causal`, or give a `model`, such as gpt2."
         raise PLLError(f"`causal` asks for a left-to-right model, and {found}.", advice)
     if architecture is None:
-        from .language_model.checkpoint import is_left_to_right  # imports torch
+        from .language_model.reading.checkpoint import is_left_to_right  # imports torch
 
         causal = settings.causal or (name is not None and is_left_to_right(block))
         block["@architectures"] = ARCHITECTURES[causal]

@@ -110,7 +110,7 @@ def describe(architecture: str, folder: Path) -> tuple[str, dict[str, str], floa
     allowed = {
         "`mask_margin`": "no" if not shared else "yes" if all(shared) else "yes, one row per pass",
         "different lengths": "one pass" if loaded.rows.pads else "passes of their own",
-        "at masked pieces alone": ALONE[loaded.forward.narrowing.name],
+        "at masked pieces alone": ALONE[loaded.forward.capabilities.narrowing],
     }
     return f"`{class_name}`{local}", allowed, worst
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.arrays import Groups, begins, distinct, inverse, lazy, spread, up_to
-from spacy_pll.language_model.group_attention import GroupAttention
+from spacy_pll.language_model.running.group_attention import GroupAttention
 from spacy_pll.scoring.groups import GroupBatch
 from spacy_pll.scoring.passes import Batch
 

@@ -36,6 +36,7 @@ TESTED_ELSEWHERE = {
     "corpus.scored_texts": "corpus/test_runs.py",
     "evaluation.readers": "evaluation/test_rescoring.py",  # n-best lists
     "language_model.protocol": "language_model/test_architectures.py",  # types alone
+    "language_model.running.limits": "properties/test_blimp_rows.py",
     "prediction.adding_up": "component/test_attributes.py",
     "prediction.asking": "scoring/test_scores.py",
     "prediction.reading": "test_span_getters.py",  # and properties/test_samples.py

@@ -15,7 +15,7 @@ import torch
 
 from scripts.paper.passes import Batch, Context, PassLimits, plan
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.running.forward import Forward
 
 from .settings import TuningSettings
 from .texts import Passage

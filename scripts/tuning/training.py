@@ -19,6 +19,7 @@ import torch
 
 from scripts.paper.errors import PLLError
 from scripts.paper.files import write_whole
+from spacy_pll.language_model.running.forward import Capabilities
 
 from .examples import Forward, MaskedLanguageModel, Part, draw_parts, predictions
 from .settings import TuningSettings
@@ -70,9 +71,8 @@ class Trainer:
         loaded = tuned.load()
         # In evaluation mode, as it will be used: dropout would only blur what is to be learned.
         self.model = loaded.checkpoint.transformer.eval().requires_grad_(True)
-        self.forward = TunedForward(self.model)
-        self.forward.narrowing.set(loaded.forward.narrowing.name)
-        self.forward.precision = settings.precision
+        self.forward = TunedForward(self.model, precision=settings.precision)
+        self.forward.use(Capabilities(narrowing=loaded.forward.capabilities.narrowing))
         self.rate = settings.highest_rate(frozen)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate)
         self.progress = Progress()

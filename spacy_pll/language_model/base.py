@@ -7,8 +7,9 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, ClassVar, Protocol, get_args
 
 import srsly
 import torch
@@ -22,9 +23,9 @@ from ..errors import PLLError
 from ..metrics import get_metric, names_of
 from ..scoring.passes import Batch, PassLimits
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
-from .capabilities import find_capabilities, find_direction, find_shift, make_texts, most_as_short
-from .checkpoint import Checkpoint, fits, max_length_of, read_checkpoint, read_unrounded, to_device, write_checkpoint
-from .checks import (
+from .protocol import Description, Loaded
+from .reading.checkpoint import Checkpoint, fits, read_checkpoint, read_unrounded, to_device, write_checkpoint
+from .reading.checks import (
     check_direction,
     check_kind,
     check_no_remote_code,
@@ -33,33 +34,21 @@ from .checks import (
     count_embeddings,
     in_block,
 )
-from .forward import HALF, Forward, Precision, half_of, one_thread_after_fork
-from .group_trial import N_LONG, N_SHORT, rows_share_passes
-from .log_probs import DevicePredictions, TargetLogProbs, Tensors, concatenated
-from .onednn import warn_if_emulated
-from .protocol import Description, Loaded
-from .row_attention import TILE
-from .slow_tokenizers import backend_of
-from .special_tokens import with_its_own
-from .torch_settings import usual_tensors
+from .reading.positions import max_length_of
+from .reading.slow_tokenizers import backend_of
+from .reading.special_tokens import with_its_own
+from .running.capabilities import find_capabilities, find_direction, find_shift, most_as_short
+from .running.forward import HALF, Forward, Precision, half_of, one_thread_after_fork
+from .running.group_trial import N_LONG, N_SHORT, find_group_passes
+from .running.limits import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, limit, n_parameters, pass_cost
+from .running.log_probs import DevicePredictions, TargetLogProbs, Tensors, concatenated
+from .running.onednn import warn_if_emulated
+from .running.row_attention import TILE
+from .running.torch_settings import usual_tensors
+from .running.trials import make_texts
 
 logger = logging.getLogger(__name__)
 
-# The most ids in one forward pass. More brings no gain: measured on CPUs and on an H100 (benchmarks/README.md).
-MAX_IDS = {"cpu": 2048, "cuda": 131_072}
-# The same with groups (`mask_margin`). Their rows differ more in length, so a smaller pass has less padding.
-MAX_IDS_WITH_GROUPS = {"cpu": 1024, "cuda": 65_536}
-# The work of the passes after which docs leave `nlp.pipe`, in multiplications: ids times parameters, without those of
-# embeddings. On a CPU it takes two or three seconds (benchmarks/README.md). On a GPU it fills passes.
-WORK = {"cpu": 2**38, "cuda": 2**46}
-# The most logits in one forward pass, over all targets: 128 MB in float32 on a CPU, 2 GB on a GPU.
-MAX_LOGITS = {"cpu": 2**25, "cuda": 2**29}
-
-# What a pass costs besides the ids that it reads, in ids: on CPUs (benchmarks/README.md), and on an H100 for a layer of
-# 7.1 million weights, as BERT-base has them. There it is the time in which the host starts the operations of a layer.
-CPU_PASS_COST = 100
-GPU_PASS_COST = {"float32": 2_300, "tf32": 8_500, "bfloat16": 13_000, "float16": 13_000}
-LAYER = 7_100_000
 # What a pass has too much of if it does not fit into memory.
 SEVERAL_ROWS, ONE_ROW = "ids in several rows", "targets in a row"
 # Held while a model is loaded. It belongs to the module, so that a model can be pickled.
@@ -123,6 +112,17 @@ class TransformerLanguageModel:
     shift: int | None  # how many positions before a piece the model predicts it; None: this is tried
     example: str  # a well-known model of this kind, for messages
     lookahead = 0  # what `check_metrics` returns if no metric shows the model what follows
+    __signature__: ClassVar[Signature]  # of a subclass
+
+    def __init_subclass__(cls) -> None:
+        """Show the settings that a subclass passes on beside its own: spaCy checks a config by a signature."""
+        own = dict(list(signature(cls.__init__).parameters.items())[1:])
+        if any(setting.kind is Parameter.VAR_KEYWORD for setting in own.values()):
+            own = {**signature(cls.__mro__[1]).parameters, **own}
+        named = [setting for setting in own.values() if "VAR_" not in setting.kind.name]
+        cls.__signature__ = Signature(
+            sorted(named, key=lambda setting: (setting.kind, setting.default is not Parameter.empty))
+        )
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class TransformerLanguageModel:
         move_to (Optional[torch.device]): Keep the weights in half precision there, once the model has been tried.
         RAISES (ValueError): The model cannot be used to score text.
         """
-        forward = Forward(checkpoint.transformer, shared)
+        forward = Forward(checkpoint.transformer, shared, self.precision)
         if shared:  # whoever has it gets it back without hooks
             forward.remove_hooks_after(self)
         try:
@@ -242,12 +242,13 @@ class TransformerLanguageModel:
         masked = self.kind == "masked"
         mask_id = hf_tokenizer.mask_token_id if masked else None  # left to right, nothing is masked
         texts = make_texts(tokenizer, max_length)
-        with torch.inference_mode():
-            pads = find_capabilities(
-                forward, texts, mask_id, pad_id, source, TILE.get((move_to or forward.device).type, 0)
-            )
-            sees = find_direction(forward, texts, mask_id)
-            shift = find_shift(forward, texts) if self.shift is None else self.shift
+        tile = TILE.get((move_to or forward.device).type, 0)
+        with torch.inference_mode(), forward.in_float32():
+            capabilities = find_capabilities(forward, texts, mask_id, pad_id, source, tile)
+            with forward.trying(capabilities):
+                sees = find_direction(forward, texts, mask_id)
+                shift = find_shift(forward, texts) if self.shift is None else self.shift
+        forward.use(capabilities)
         check_direction(*sees, masked, self.example, source)
         if self.shift is None and shift:
             logger.info("%r predicts a masked piece one position before it.", source)
@@ -260,14 +261,13 @@ class TransformerLanguageModel:
         n_embeddings = count_embeddings(transformer)
         if self.precision in HALF:
             warn_if_emulated(move_to or transformer.device)
-        forward.precision = self.precision
         is_rounded = False
         if move_to is not None:
             half = half_of(self.precision, move_to)
             is_rounded = not all(fits(weight, half) for weight in transformer.parameters())
             forward.keep_weights_in(half, move_to)
         max_tokens, max_positions = limit(MAX_IDS, forward.device), limit(MAX_LOGITS, forward.device) // n_embeddings
-        if forward.narrowing.name is None:  # then there are logits for every id of a pass, not only for the targets
+        if capabilities.narrowing is None:  # then there are logits for every id of a pass, not only for the targets
             max_tokens = max(1, min(max_tokens, max_positions))
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         try:
@@ -283,7 +283,9 @@ class TransformerLanguageModel:
             mask_id=-1 if mask_id is None else mask_id,
             n_ids=n_embeddings,
             unknown_id=hf_tokenizer.unk_token_id,
-            rows=PassLimits(max_tokens, max_targets, pad_id, pads, cost, apart=most_as_short(transformer.config)),
+            rows=PassLimits(
+                max_tokens, max_targets, pad_id, capabilities.pads, cost, apart=most_as_short(transformer.config)
+            ),
             ids_at_once=ids_at_once(forward.device.type, parameters, max_tokens),
             on_gpu=transformer.device.type == "cuda",
             checkpoint=checkpoint,
@@ -299,19 +301,20 @@ class TransformerLanguageModel:
         rows, title, kind = loaded.rows, self.describe().title, type(loaded.checkpoint.transformer).__name__
         if loaded.prompts:
             raise PLLError("With `cfg`, which is in a config, `mask_margin` is not possible.", "Leave out one of them.")
-        texts = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT)
-        with torch.inference_mode(), loaded.forward.in_float32():
-            share = rows_share_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
-        if share is None:
+        texts, forward = make_texts(loaded.tokenizer, loaded.max_length, N_LONG, N_SHORT), loaded.forward
+        with torch.inference_mode(), forward.in_float32():
+            group_passes = find_group_passes(loaded.log_probs, texts, loaded.mask_id, rows.pad_id)
+        if group_passes is None:
             raise PLLError(
                 f"A {kind}, such as {title}, cannot read all masks in one pass, as `mask_margin` asks: a trial failed.",
                 "Leave out `mask_margin`. For approximate scores of long texts, give `mask_spacing=16`, or choose "
                 f"a model of another architecture ({page('models.md')}).",
             )
-        texts_of_pass = "several texts" if share else "one text"
-        logger.info("%s reads all masks of a text in one pass, %s a pass.", title, texts_of_pass)
-        max_tokens = min(limit(MAX_IDS_WITH_GROUPS, loaded.forward.device), rows.max_tokens)
-        return rows._replace(max_tokens=max_tokens, pads=True, one_row=not share)
+        forward.use(replace(forward.capabilities, groups=group_passes))
+        passes = "Several texts share a pass" if group_passes.several_texts else "Each text has a pass of its own"
+        logger.info("%s reads all masks of a text in one pass. %s.", title, passes)
+        max_tokens = min(limit(MAX_IDS_WITH_GROUPS, forward.device), rows.max_tokens)
+        return rows._replace(max_tokens=max_tokens, pads=True, one_row=not group_passes.several_texts)
 
     def _check(self, config: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         """RAISES (ValueError): A model with this config and tokenizer is of another kind."""
@@ -412,35 +415,6 @@ class TransformerLanguageModel:
                     )
                 (Path(folder) / name).write_bytes(content)
             return self.from_disk(folder)
-
-
-def limit(limits: dict[str, int], device: torch.device) -> int:
-    """One of these limits on a device."""
-    return limits.get(device.type, limits["cpu"])
-
-
-def pass_cost(device_type: str, precision: str, layers: int, parameters: int) -> int:
-    """What a pass costs besides the ids that it reads, in ids, for a model with so many parameters, those of embeddings
-    excepted. A pass starts so many layers, and an id takes the time of so many parameters.
-    """
-    if device_type != "cuda":
-        return CPU_PASS_COST
-    return round(GPU_PASS_COST[precision] * LAYER * layers / max(1, parameters))
-
-
-def ids_at_once(device_type: str, parameters: int, max_tokens: int) -> int:
-    """How many ids a model reads before docs are handed on. In so many, rows of like length are found for passes.
-
-    parameters (int): Without those of embeddings.
-    max_tokens (int): Of a pass. At least two are read at once, and at most 64.
-    """
-    return min(max(2 * max_tokens, WORK.get(device_type, WORK["cpu"]) // max(1, parameters)), 64 * max_tokens)
-
-
-def n_parameters(model: torch.nn.Module) -> int:
-    """How many parameters a model has without those of embeddings."""
-    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
-    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in embeddings)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -4,7 +4,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from spacy.util import SimpleFrozenDict
 from tokenizers import Tokenizer
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
@@ -12,11 +11,11 @@ from ..errors import PLLError
 from ..scoring.passes import Batch
 from ..scoring.piece_texts import DECODERS, space_marker
 from .base import TransformerLanguageModel
-from .checks import count_embeddings, in_block
-from .forward import Forward, Precision
-from .log_probs import TargetLogProbs, Tensors, expected_at
-from .slow_tokenizers import backend_of
-from .special_tokens import put_around, puts_around
+from .reading.checks import count_embeddings, in_block
+from .reading.slow_tokenizers import backend_of
+from .reading.special_tokens import put_around, special_tokens_around
+from .running.forward import Forward
+from .running.log_probs import TargetLogProbs, Tensors, expected_at
 
 LeadingSpace = Literal["word", "previous"]
 
@@ -40,17 +39,8 @@ class CausalLanguageModel(TransformerLanguageModel):
     shift = 1
     example = "gpt2"
 
-    def __init__(
-        self,
-        name: str,
-        revision: str = "main",
-        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
-        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
-        mixed_precision: bool = False,
-        leading_space: LeadingSpace = "word",
-        precision: Precision | None = None,
-    ):
-        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
+    def __init__(self, name: str, *args: Any, leading_space: LeadingSpace = "word", **settings: Any):
+        super().__init__(name, *args, **settings)
         if leading_space not in (kinds := get_args(LeadingSpace)):
             raise PLLError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
@@ -58,7 +48,7 @@ class CausalLanguageModel(TransformerLanguageModel):
 
     def _backend(self, tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
         backend = backend_of(tokenizer, source)
-        before, after = puts_around(backend)
+        before, after = special_tokens_around(backend)
         if any(backend.token_to_id(token) == number for token, number in before):
             return backend
         if tokenizer.bos_token is None:
@@ -119,7 +109,7 @@ class LeadingSpaceLogProbs(TargetLogProbs):
         self.begins_word[marked] = True
         if tokenizer.eos_token_id is not None:
             self.begins_word[tokenizer.eos_token_id] = True
-        self.n_prefix, self.n_suffix = map(len, puts_around(backend))
+        self.n_prefix, self.n_suffix = map(len, special_tokens_around(backend))
 
     def __call__(self, batch: Batch) -> Tensors:
         before, after = batch.position - 1, batch.position

@@ -16,12 +16,12 @@ from ..documentation import page
 from ..errors import PLLError
 from .architectures import MaskedLanguageModel
 from .base import TransformerLanguageModel
-from .capabilities import are_close, make_texts
 from .causal import CausalLanguageModel
-from .checkpoint import Checkpoint, has_adapters
-from .checks import check_precision, check_vocabulary, count_embeddings
-from .forward import Precision
-from .torch_settings import usual_tensors
+from .reading.checkpoint import Checkpoint, has_adapters
+from .reading.checks import check_precision, check_vocabulary, count_embeddings
+from .running.forward import Precision
+from .running.torch_settings import usual_tensors
+from .running.trials import are_close, make_texts
 
 # What each module has: its weights, its parts, hooks, and its mode.
 OF_MODULES = {*vars(torch.nn.Module())}
@@ -115,7 +115,7 @@ class InMemory:
         """Give a copy of the model the weights that the model has now."""
         model = self._model()
         if model is not None and model is not transformer:
-            for copy, weight in zip(*([*one.parameters(), *one.buffers()] for one in (transformer, model))):
+            for copy, weight in zip(*([*x.parameters(), *x.buffers()] for x in (transformer, model))):
                 copy.copy_(weight)
 
     def check_saving(self, language_model: TransformerLanguageModel) -> None:
@@ -157,15 +157,16 @@ def _reading_its_own(copy: PreTrainedModel, model: PreTrainedModel) -> Iterator[
         of the model.
     """
     pairs = zip(model.modules(), copy.modules())
-    replaced = [one for one, other in pairs if vars(one).get("forward", 0) is vars(other).get("forward", 1)]
-    reading = _Reading(weight for one in replaced for weight in one.parameters() if weight.dtype != torch.float32)
+    replaced = [module for module, copied in pairs if vars(module).get("forward", 0) is vars(copied).get("forward", 1)]
+    weights = (weight for module in replaced for weight in module.parameters())
+    reading = _Reading(weight for weight in weights if weight.dtype != torch.float32)
     try:
         with reading if reading.weights else nullcontext():
             yield
     except ValueError:
-        if not reading.found:
+        if not reading.has_read:
             raise
-    if reading.found:
+    if reading.has_read:
         raise PLLError(
             f"The weights of this {type(model).__name__} are in {model.dtype}, and scores are computed by a copy in "
             "float32. But a function that was put in the place of a `forward`, such as torch.autocast around it, reads "
@@ -179,10 +180,10 @@ class _Reading(TorchFunctionMode):
 
     def __init__(self, weights: Iterable[torch.Tensor]):
         super().__init__()
-        self.weights, self.found = set(map(id, weights)), False
+        self.weights, self.has_read = set(map(id, weights)), False
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found |= not self.weights.isdisjoint(map(id, (*args, *(kwargs or {}).values())))
+        self.has_read |= not self.weights.isdisjoint(map(id, (*args, *(kwargs or {}).values())))
         return function(*args, **(kwargs or {}))
 
 
@@ -194,7 +195,7 @@ def _check_saving_of(tokenizer: PreTrainedTokenizerBase, config: PretrainedConfi
         for saved in (tokenizer, config):
             saved.save_pretrained(folder)
         read = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    before, after = (one.backend_tokenizer.encode(EXAMPLE).ids for one in (tokenizer, read))
+    before, after = (x.backend_tokenizer.encode(EXAMPLE).ids for x in (tokenizer, read))
     if before != after:
         raise PLLError(
             f"This tokenizer, a {type(tokenizer).__name__}, cannot be saved: transformers would read it with other "

@@ -36,7 +36,7 @@ class Loaded:
     mask_id: int
     n_ids: int  # how many ids the model knows, at least
     unknown_id: int | None  # the id for text that the tokenizer does not know; None if it knows everything
-    prompts: bool = False  # whether it looks at what stands before a text apart from it
+    prompts: bool = False  # whether it uses classifier-free guidance: a second row has masks in place of what is before
     rows: PassLimits
     groups: PassLimits | None = None  # the same of passes with groups, once the model was tried with them
     ids_at_once: int = 2**16  # how many ids are read, about, before the docs that they belong to are handed on

@@ -4,8 +4,9 @@ A row of such a pass holds the *content*, the context unmasked with its special 
 group of a masked set has mask tokens for the masked positions. With a margin, it also has the true pieces at so many
 positions on each side. Each member has the position ids of its position in the context. The content attends to itself
 alone. A group attends to itself, and to the content at all positions that are neither in the group nor hidden from it
-(`masks.REACH`). `language_model.group_attention` sees to that. If the group is the whole context, this is the exact
-masked pass. With a smaller group it is an approximation, because the content outside the group has seen what is masked.
+(`masks.REACH`). `language_model.running.group_attention` sees to that. If the group is the whole context, this is the
+exact masked pass. With a smaller group it is an approximation, because the content outside the group has seen what is
+masked.
 
 The construction is that of pseudo-masks (Bao et al. 2020, "UniLMv2") and of two-stream attention (Yang et al. 2019,
 "XLNet"), which use it in training.

@@ -174,7 +174,8 @@ def test_a_command_has_the_options_that_its_messages_name(name):
     modules = {start, *imported(start)}
     modules |= {other for one in modules if one.startswith("spacy_pll.cli") for other in imported(one)}
     modules |= {guess for one in modules if not of_advice(one) for guess in filter(of_advice, imported(one))}
-    modules |= {f"spacy_pll.language_model.{one}" for one in ("base", "checkpoint", "checks", "special_tokens")}
+    of_models = ("base", "reading.checkpoint", "reading.checks", "reading.special_tokens")
+    modules |= {f"spacy_pll.language_model.{one}" for one in of_models}
     spelling = options_of(command)
     names = {found[1] for one in messages() if one.module in modules for found in SETTING.finditer(one.text)}
     in_config = {one for one in names if one in IN_CONFIG or one in OF_BLOCK - {*SETTINGS}}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.metrics import original
 from spacy_pll.scoring.passes import Batch
 
@@ -55,7 +55,7 @@ def test_a_scorer_can_be_sent_to_a_spawned_worker(make_nlp, add_metric, metric):
 
 def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monkeypatch):
     model = language_model("bert")
-    monkeypatch.setattr("spacy_pll.language_model.forward.one_thread_after_fork", lambda: True)
+    monkeypatch.setattr("spacy_pll.language_model.running.forward.one_thread_after_fork", lambda: True)
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     with pytest.raises(RuntimeError, match="n_process=1"):
         model.log_probabilities(Batch.of(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))

@@ -10,8 +10,8 @@ import transformers as hf
 from spacy.util import registry
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
-from spacy_pll.language_model.slow_tokenizers import backend_of
+from spacy_pll.language_model.reading.slow_tokenizers import backend_of
+from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.scoring.passes import Batch
 from spacy_pll.scoring.wordpieces import WORDS
 
@@ -73,7 +73,7 @@ def test_the_probe_finds_what_an_architecture_allows(language_model, architectur
     model = language_model(architecture)
     # FNet mixes all positions, ConvBERT and MobileBERT the near ones, padding or not: their rows are never padded.
     assert model.load().rows.pads == (architecture not in ("fnet", "convbert", "mobilebert"))
-    assert model.loaded.forward.narrowing.name
+    assert model.loaded.forward.capabilities.narrowing
 
 
 def test_block_sparse_attention_is_full(model_folder):
@@ -94,7 +94,7 @@ def test_what_was_found_is_said_once(model_folder, caplog, architecture):
             model.load()
         [line] = caplog.messages
         assert str(model_folder(architecture)) in line and ("do not share" in line) == (architecture == "fnet")
-        assert f"what comes {model.load().forward.narrowing.name} at the masked pieces alone" in line
+        assert f"what comes {model.load().forward.capabilities.narrowing} at the masked pieces alone" in line
         if architecture == "bert":
             for _ in range(2):
                 model.load(groups=True)
@@ -116,7 +116,7 @@ def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_fold
     head = model.load().checkpoint.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
     model.use(model.loaded.checkpoint, "bert")
-    assert model.loaded.forward.narrowing.name is None
+    assert model.loaded.forward.capabilities.narrowing is None
     assert model.load().rows.max_tokens <= model.load().rows.max_targets
     ids = np.array([model.load().tokenizer.encode("The traveler lost").ids])
     n = ids.shape[1]

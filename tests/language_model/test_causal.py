@@ -88,7 +88,7 @@ def test_one_forward_row_a_text_and_padding_changes_nothing(causal_folder, name)
     together = [scores(doc) for doc in nlp.pipe(SENTENCES)]
     scorer = nlp.get_pipe("pll")
     # OPT's head is fed by an inner module, past the hook: it runs at every position, and is right all the same.
-    assert scorer.model.load().rows.pads and bool(scorer.model.loaded.forward.narrowing.name) == (name != "opt")
+    assert scorer.model.load().rows.pads and bool(scorer.model.loaded.forward.capabilities.narrowing) == (name != "opt")
     assert scorer.predictor.counts.rows == len(SENTENCES)
     for text, values in zip(SENTENCES, together):
         np.testing.assert_allclose(scores(nlp(text)), values, atol=1e-5)

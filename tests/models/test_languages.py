@@ -20,8 +20,8 @@ import spacy.lang
 import torch
 
 from spacy_pll import PLLScorer
-from spacy_pll.language_model.log_probs import DevicePredictions
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
+from spacy_pll.language_model.running.log_probs import DevicePredictions
 from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.settings import ScoringSettings

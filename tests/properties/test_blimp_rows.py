@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from spacy_pll import make_pipeline
-from spacy_pll.language_model.base import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, pass_cost
+from spacy_pll.language_model.running.limits import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, pass_cost
 from spacy_pll.metrics import get_metric
 from spacy_pll.prediction.batches import batches_of
 from spacy_pll.scoring.passes import PassLimits
@@ -59,7 +59,7 @@ def test_little_of_what_is_computed_is_padding():
 
 @pytest.mark.parametrize("margin", [None, 0], ids=["exact", "margin 0"])
 def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin):
-    """There, a pass costs as much as thousands of ids (`language_model.base`)."""
+    """There, a pass costs as much as thousands of ids (`language_model.running.limits`)."""
     tokenizer = get_tokenizer("bert-base-cased")
     build_transformer("bert", tokenizer).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

@@ -25,9 +25,9 @@ from spacy_pll.tables.words import WordRows
 from spacy_pll.visualize import masked_texts
 
 from ..conftest import ALL_ARCHITECTURES, REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer, odd_text, score_placed
+from ..language_model.running.test_group_attention import UNABLE
 from ..language_model.test_causal import CAUSAL, causal_folder  # noqa: F401  # a fixture
 from ..language_model.test_causal import make_nlp as make_causal
-from ..language_model.test_group_attention import UNABLE
 from ..reference import bounds
 
 # Its last token is a word: spaCy makes one token of a full stop and a U+FEFF behind it.

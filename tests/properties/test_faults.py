@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.language_model.forward import Forward
+from spacy_pll.language_model.running.forward import Forward
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer, scores
 

@@ -8,7 +8,7 @@ import pytest
 
 from spacy_pll import make_pipeline, read_variants, variants
 from spacy_pll.evaluation.intervals import Estimate
-from spacy_pll.language_model import base
+from spacy_pll.language_model.running import limits
 from spacy_pll.proteins import assays
 from spacy_pll.stream.known import KeptScores
 
@@ -218,7 +218,7 @@ def test_what_is_wrong_with_an_assay_is_said_before_another_is_scored(folder, tm
 @pytest.mark.parametrize("many", [False, True])
 def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, many):
     """The numbers are those of one run, to the last digit."""
-    monkeypatch.setitem(base.MAX_IDS, "cpu", 64)
+    monkeypatch.setitem(limits.MAX_IDS, "cpu", 64)
     long = PROTEIN * (4 if method == "masked-marginals" else 1)  # more than a batch
     mutants = [f"{residue}{number}{'AC'[residue == 'A']}" for number, residue in enumerate(long, 1)]
     (tmp_path / "v.csv").write_text("id,mutant,protein\n" + "".join(f"p,{one},{long}\n" for one in mutants))
@@ -255,7 +255,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path, monkeypatch, method, ma
 
 def test_a_table_that_is_sorted_anew_has_its_own_scores_when_a_run_goes_on(folder, tmp_path, monkeypatch):
     """What is kept has a column for each residue. Their order was that in which the table has them."""
-    monkeypatch.setitem(base.MAX_IDS, "cpu", 64)
+    monkeypatch.setitem(limits.MAX_IDS, "cpu", 64)
     mutants = [f"{residue}{number}{'GACD'[number % 4]}" for number, residue in enumerate(PROTEIN * 4, 1)]
     mutants = [one for one in mutants if one[0] != one[-1]]
     table, out, other = (tmp_path / name for name in ("v.csv", "out.csv", "other.csv"))

@@ -5,7 +5,7 @@ import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll.language_model.slow_tokenizers import Encoding
+from spacy_pll.language_model.reading.slow_tokenizers import Encoding
 from spacy_pll.scoring.wordpieces import (
     WORDS,
     DocTexts,

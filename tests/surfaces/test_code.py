@@ -125,7 +125,7 @@ def test_what_the_page_says_of_the_class(folder):
     nlp = make_pipeline(model, code=code)
     nlp(SENTENCES[0])
     loaded = nlp.get_pipe("pll").model.loaded
-    assert loaded.forward.narrowing.name is None and loaded.rows.pads
+    assert loaded.forward.capabilities.narrowing is None and loaded.rows.pads
     with pytest.raises(PLLError, match="A GPTBert, such as .* cannot read all masks in one pass"):
         make_pipeline(model, mask_margin=1, code=code)
 

@@ -77,7 +77,7 @@ KERNEL = "someone/kernel"
 @pytest.fixture
 def nothing_is_loaded(folder, monkeypatch):
     """Such a setting is found before transformers makes anything of it."""
-    monkeypatch.setattr("spacy_pll.language_model.checkpoint.AutoConfig", None)
+    monkeypatch.setattr("spacy_pll.language_model.reading.checkpoint.AutoConfig", None)
 
 
 @pytest.mark.usefixtures("nothing_is_loaded")

@@ -1,0 +1,1 @@
+"""Models as they are read: folders, the hub, checkpoints and their checks, tokenizers."""

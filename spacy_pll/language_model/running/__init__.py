@@ -1,0 +1,1 @@
+"""Models as they run: forward passes, their attention, and trials of what an architecture allows."""
