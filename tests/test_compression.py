@@ -1,8 +1,8 @@
 import pytest
 
+from spacy_pll import InputError
 from spacy_pll.compression import COMPRESSED
 from spacy_pll.corpus.readers import list_files, read_records
-from spacy_pll.errors import InputError
 
 
 @pytest.mark.parametrize("ending", COMPRESSED)

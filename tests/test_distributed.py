@@ -25,9 +25,8 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 import ray.data  # noqa: E402
 
-from spacy_pll.component import get_scorer  # noqa: E402
+from spacy_pll import PipelineSettings, get_scorer, make_pipeline
 from spacy_pll.distributed import Worker, added_columns, annotate, serialize_pipeline  # noqa: E402
-from spacy_pll.pipelines import PipelineSettings, make_pipeline  # noqa: E402
 from spacy_pll.prediction.asking import PendingScores  # noqa: E402
 from spacy_pll.requirements import install_command  # noqa: E402
 

@@ -26,9 +26,8 @@ from lm_eval.tasks import TaskManager  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from spacy_pll import make_pipeline, minimal_pairs, read_pairs  # noqa: E402
+from spacy_pll import PLLError, make_pipeline, minimal_pairs, read_pairs
 from spacy_pll.cli import app  # noqa: E402
-from spacy_pll.errors import PLLError  # noqa: E402
 from spacy_pll.language_model.base import TransformerLanguageModel  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402

@@ -19,9 +19,7 @@ from spacy.tokens import Doc
 from thinc.api import Config
 from thinc.compat import has_cupy
 
-from spacy_pll import score, score_words
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, ScoringSettings, get_scorer, score, score_words
 from spacy_pll.files import files_digest, folder_digest
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import (
@@ -34,7 +32,6 @@ from spacy_pll.pipelines import (
     parse_settings,
     parse_value,
 )
-from spacy_pll.settings import ScoringSettings
 
 from .cli.conftest import run
 from .conftest import SENTENCES, build_transformer, get_tokenizer

@@ -5,11 +5,10 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from spacy_pll import agree
+from spacy_pll import agree, score_docs
 from spacy_pll import progress as module
 from spacy_pll.progress import Forecast, hidden_progress, with_progress
 from spacy_pll.stream.outcomes import TextError
-from spacy_pll.stream.workers import score_docs
 
 TEXTS = ["The traveler lost the souvenir. " * 6, *["A text."] * 30, "It's over. " * 12]
 

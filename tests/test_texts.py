@@ -8,9 +8,7 @@ import pytest
 import spacy
 
 import spacy_pll
-from spacy_pll import Choice, Option
-from spacy_pll.analysis.unigrams import Unigrams
-from spacy_pll.component import get_scorer
+from spacy_pll import Choice, Option, Unigrams, get_scorer
 
 from .conftest import SENTENCES
 

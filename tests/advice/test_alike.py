@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll import choices, minimal_pairs, rescore, score_suite
-from spacy_pll.component import get_scorer
+from spacy_pll import Choice, Option, Pair, choices, get_scorer, minimal_pairs, rescore, score_suite
 from spacy_pll.evaluation.acceptability import Acceptability
 from spacy_pll.evaluation.choices import ChoiceSuite
-from spacy_pll.evaluation.items import Choice, Option, Pair
 from spacy_pll.evaluation.suites import check_suite
 
 from ..conftest import ALL_ARCHITECTURES, get_tokenizer, odd_text

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll import log_probability_bounds
+from spacy_pll import PLLError, log_probability_bounds
 from spacy_pll.analysis.any_order import draws_of, ladder
-from spacy_pll.errors import PLLError
 from spacy_pll.metrics import MAX_EXACT, all_orders, any_order, draw_orders
 
 from .. import reference

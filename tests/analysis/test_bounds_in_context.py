@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll import log_probability_bounds, make_pipeline
-from spacy_pll.errors import InputError, PLLError
+from spacy_pll import InputError, PLLError, log_probability_bounds, make_pipeline
 from spacy_pll.span_getters import TEXT_SPAN
 from spacy_pll.stream.contexts import place
 

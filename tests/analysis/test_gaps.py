@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll import InputError
 from spacy_pll.analysis.gaps import GAP, Slot, distinct_candidates
-from spacy_pll.errors import InputError
 
 
 @given(st.text(), st.text(), st.sampled_from([GAP, "____", "[MASK]", "<m>", "*"]))

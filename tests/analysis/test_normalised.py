@@ -6,8 +6,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
+from spacy_pll import Unigrams
 from spacy_pll.analysis.normalised import NORMALISATIONS, normalise
-from spacy_pll.analysis.unigrams import Unigrams
 
 from ..made_scores import set_scores
 

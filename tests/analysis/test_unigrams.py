@@ -1,7 +1,7 @@
 import pytest
 import spacy
 
-from spacy_pll.analysis.unigrams import load_unigrams
+from spacy_pll import load_unigrams
 
 
 def test_the_built_in_model_has_a_table(make_nlp):

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from spacy_pll import get_scorer, make_pipeline, slots
+from spacy_pll import InputError, get_scorer, make_pipeline, slots
 from spacy_pll.analysis.piece_words import begins_a_word, goes_on_a_word
-from spacy_pll.errors import InputError
 
 from .. import reference
 from .test_slots import MODELS

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from spacy_pll.pipelines import PipelineSettings
+from spacy_pll import PipelineSettings
 from spacy_pll.requirements import install_command
 
 from .conftest import run

@@ -6,10 +6,9 @@ from dataclasses import fields
 import pytest
 
 import spacy_pll
-from spacy_pll import WordTable, score_words
+from spacy_pll import PLLError, WordTable, score_words
 from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
-from spacy_pll.errors import PLLError
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.settings import ScoringSettings, describe_settings
 

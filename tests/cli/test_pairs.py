@@ -9,11 +9,10 @@ from contextlib import nullcontext
 import pyarrow.parquet as pq
 import pytest
 
+from spacy_pll import PipelineSettings, read_pairs
 from spacy_pll.cli.comparison import load_scorers
 from spacy_pll.evaluation.items import sample_items
-from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.language_model.base import TransformerLanguageModel
-from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import data_folder, write_jsonl
 from .conftest import run

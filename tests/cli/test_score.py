@@ -20,8 +20,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin, Span
 
-from spacy_pll import WordTable, to_dataframe
-from spacy_pll.component import PLLScorer
+from spacy_pll import PLLScorer, WordTable, to_dataframe
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.settings import BATCH_SIZE

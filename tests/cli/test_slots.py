@@ -2,8 +2,7 @@ import csv
 
 import pytest
 
-from spacy_pll import slots
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import make_pipeline, slots
 
 from .conftest import run
 

@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_pll.analysis.unigrams import load_unigrams
+from spacy_pll import load_unigrams
 
 from .conftest import run
 

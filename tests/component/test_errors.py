@@ -9,10 +9,10 @@ import spacy
 import torch
 from spacy.tokens import Doc, Span, Token
 
+from spacy_pll import ScoringSettings
 from spacy_pll.attributes.stored import store
 from spacy_pll.metrics import original
 from spacy_pll.prediction.predictor import Predictor
-from spacy_pll.settings import ScoringSettings
 
 from ..conftest import SENTENCES, change
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
+from spacy_pll import InputError
 from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.decoding import writable, writable_fields
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records
 from spacy_pll.corpus.records import ReadOptions
-from spacy_pll.errors import InputError
 
 ROWS = [["text", "n"], ["The cats sleep.", "1"], ["She left, then.", "2"]]
 

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
+from spacy_pll import InputError, read_choices, read_pairs
 from spacy_pll.corpus.formats import to_csv
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import FileOptions, ReadOptions
-from spacy_pll.errors import InputError
-from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.pair_readers import read_pairs
 
 
 def rows_in(path, content, **options):

@@ -3,13 +3,12 @@ import math
 import numpy as np
 import pytest
 
+from spacy_pll import PipelineSettings, PLLError, make_pipeline
 from spacy_pll.corpus import runs
 from spacy_pll.corpus.distribution import SHARES, Distribution
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.errors import PLLError
-from spacy_pll.pipelines import PipelineSettings, make_pipeline
 from spacy_pll.stream.parts import ResumableOutput
 
 from ..conftest import SENTENCES, write_jsonl

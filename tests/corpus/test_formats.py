@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from spacy_pll import InputError
 from spacy_pll.attributes.names import Names
 from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.formats import (
@@ -25,7 +26,6 @@ from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import FileOptions, ReadOptions
 from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
-from spacy_pll.errors import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows
 
 from ..columns import added

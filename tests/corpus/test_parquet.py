@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from spacy.vocab import Vocab
 
+from spacy_pll import InputError
 from spacy_pll.corpus import parquet
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.inputs import Input
@@ -26,7 +27,6 @@ from spacy_pll.corpus.parquet import (
 )
 from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
-from spacy_pll.errors import InputError
 
 
 def write(path, columns, **options):

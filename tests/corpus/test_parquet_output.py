@@ -15,6 +15,7 @@ import spacy
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from spacy_pll import InputError
 from spacy_pll.attributes.names import Names
 from spacy_pll.corpus import parquet_output
 from spacy_pll.corpus.formats import write_table
@@ -26,7 +27,6 @@ from spacy_pll.corpus.readers import read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
 from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
-from spacy_pll.errors import InputError
 from spacy_pll.files import to_json
 from spacy_pll.tables.rows import TextRows, TokenRows
 

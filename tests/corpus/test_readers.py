@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from spacy_pll import InputError
 from spacy_pll.compression import TEXT_FORMATS
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import list_files, read_records, read_rows, read_texts
 from spacy_pll.corpus.records import FileOptions, ReadOptions, Record
-from spacy_pll.errors import InputError
 
 
 def test_a_line_of_text_is_a_record(tmp_path):

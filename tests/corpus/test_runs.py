@@ -14,6 +14,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_pll import WordTable
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.columns import InputColumns
 from spacy_pll.corpus.distribution import Distribution
@@ -25,7 +26,6 @@ from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
 from spacy_pll.pipelines import PACKAGES, PipelineSettings, describe_model
 from spacy_pll.span_getters import TEXT_SPAN
-from spacy_pll.tables.words import WordTable
 
 from ..conftest import SENTENCES
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spacy_pll import SuiteScores
 from spacy_pll.arrays import Groups
-from spacy_pll.evaluation.suites import SuiteScores
 from spacy_pll.evaluation.text_scores import TextScores
 
 

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.errors import InputError
+from spacy_pll import InputError, read_suite
 from spacy_pll.evaluation.acceptability import auc, best_threshold, mcc
-from spacy_pll.evaluation.suite_readers import read_suite
 
 from .given_scores import of_parts
 

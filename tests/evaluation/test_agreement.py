@@ -8,11 +8,9 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll import compare_margins, get_scorer, perplexity
 from spacy_pll.cli.agree import agreement_tables
-from spacy_pll.component import get_scorer
 from spacy_pll.evaluation.agreement import agree, level_agreement
-from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.evaluation.perplexity import perplexity
 from spacy_pll.pipelines import PipelineSettings, parse_settings
 
 from ..conftest import PARAGRAPH, SENTENCES

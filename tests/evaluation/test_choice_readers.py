@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.errors import InputError
-from spacy_pll.evaluation.choice_readers import read_choices
-from spacy_pll.evaluation.items import Choice, Option
+from spacy_pll import Choice, InputError, Option, read_choices
 
 from ..conftest import write_jsonl
 

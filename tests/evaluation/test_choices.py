@@ -6,10 +6,8 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll import minimal_pairs
-from spacy_pll.errors import InputError
+from spacy_pll import Choice, InputError, Option, minimal_pairs
 from spacy_pll.evaluation.choices import ChoiceSuite, choices
-from spacy_pll.evaluation.items import Choice, Option
 from spacy_pll.evaluation.measurements import outcomes_of
 
 from .. import reference

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_pll import Pair, compare, make_pipeline
-from spacy_pll.errors import InputError
+from spacy_pll import InputError, Pair, compare, make_pipeline, score_suite
 from spacy_pll.evaluation.crows_pairs import MEASURES, VALUES, CrowsPairs, read_crows_pairs
-from spacy_pll.evaluation.suites import score_suite
 from spacy_pll.files import OutputError
 from spacy_pll.language_model import BUILTIN
 

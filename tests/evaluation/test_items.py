@@ -3,9 +3,9 @@ import random
 
 import numpy as np
 
+from spacy_pll import read_pairs
 from spacy_pll.evaluation.items import Pair, levels, sample_items
 from spacy_pll.evaluation.measurements import accuracies
-from spacy_pll.evaluation.pair_readers import read_pairs
 
 
 def test_a_sample_is_the_paradigms_own():

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from spacy_pll.errors import InputError
-from spacy_pll.evaluation.choice_readers import read_choices
+from spacy_pll import InputError, read_choices
 from spacy_pll.evaluation.labels import Labelled, read_labels
 
 

@@ -3,11 +3,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from spacy_pll import agree, compare_margins, get_scorer, make_pipeline
 from spacy_pll.cli.margins import margin_tables
-from spacy_pll.component import get_scorer
-from spacy_pll.evaluation.agreement import agree
-from spacy_pll.evaluation.margins import compare_margins
-from spacy_pll.pipelines import make_pipeline
 
 from ..conftest import PARAGRAPH, SENTENCES
 

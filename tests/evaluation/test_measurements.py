@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll import Pair, levels
 from spacy_pll.evaluation.intervals import proportion
-from spacy_pll.evaluation.items import Pair, levels
 from spacy_pll.evaluation.measurements import accuracies, outcomes_of
 
 COLUMNS = ("linguistics_term", "UID")

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import InputError
+from spacy_pll import InputError, Pair, get_scorer, read_pairs
 from spacy_pll.evaluation.intervals import paired_difference
-from spacy_pll.evaluation.items import Pair
 from spacy_pll.evaluation.minimal_pairs import PairSuite, minimal_pairs
-from spacy_pll.evaluation.pair_readers import read_pairs
 
 from .given_scores import suite_scores
 

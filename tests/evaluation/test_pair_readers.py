@@ -3,12 +3,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from spacy_pll import read_choices, read_variants
 from spacy_pll.errors import InputError, settings_in
 from spacy_pll.evaluation.acceptability import read_acceptability
-from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.items import Pair, default_columns, levels
 from spacy_pll.evaluation.pair_readers import KNOWN, read_pairs
-from spacy_pll.proteins.readers import read_variants
 
 
 def test_columns_that_may_be_missing(tmp_path):

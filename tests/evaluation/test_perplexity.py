@@ -4,10 +4,9 @@ import pytest
 import spacy
 from hypothesis import given
 
-from spacy_pll import log_probability_bounds
+from spacy_pll import PLLError, log_probability_bounds
 from spacy_pll.attributes.record import PieceRecord
 from spacy_pll.attributes.stored import read_record
-from spacy_pll.errors import PLLError
 from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
 

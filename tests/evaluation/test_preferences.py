@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.errors import InputError
+from spacy_pll import Choice, InputError, Option
 from spacy_pll.evaluation.choices import ChoiceSuite, choices
 from spacy_pll.evaluation.intervals import spearman
-from spacy_pll.evaluation.items import Choice, Option
 
 from .. import reference
 from .given_scores import suite_scores

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from spacy_pll.analysis.filling import Filler
+from spacy_pll import Filler
 from spacy_pll.evaluation.intervals import proportion
 from spacy_pll.evaluation.slots import read_slots, slot_measurements
 

@@ -3,10 +3,8 @@ import json
 import pytest
 import spacy
 
-from spacy_pll.errors import InputError
+from spacy_pll import InputError, read_suite, score_suite
 from spacy_pll.evaluation.stereoset import LABELS
-from spacy_pll.evaluation.suite_readers import read_suite
-from spacy_pll.evaluation.suites import score_suite
 
 from .given_scores import of_parts
 

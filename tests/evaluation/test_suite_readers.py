@@ -2,11 +2,20 @@ import pytest
 import spacy
 from spacy.util import registry
 
-from spacy_pll import Choice, Option, Pair, choices, minimal_pairs
-from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.measurements import Measurement
+from spacy_pll import (
+    Choice,
+    InputError,
+    Measurement,
+    Option,
+    Pair,
+    PLLError,
+    Suite,
+    SuiteScores,
+    choices,
+    minimal_pairs,
+    score_suite,
+)
 from spacy_pll.evaluation.suite_readers import pll_readers, read_suite
-from spacy_pll.evaluation.suites import Suite, SuiteScores, score_suite
 from spacy_pll.stream.contexts import TextInContext
 
 

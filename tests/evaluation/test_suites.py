@@ -3,9 +3,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.suites import Suite, score_suite
+from spacy_pll import InputError, PLLError, Suite, get_scorer, score_suite
 from spacy_pll.stream.contexts import TextInContext
 
 

@@ -4,10 +4,7 @@ import math
 import pytest
 import spacy
 
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import InputError
-from spacy_pll.evaluation.suite_readers import read_suite
-from spacy_pll.evaluation.suites import score_suite
+from spacy_pll import InputError, get_scorer, read_suite, score_suite
 from spacy_pll.evaluation.syntaxgym import parse_formula
 
 from .given_scores import of_parts

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spacy_pll.errors import InputError
+from spacy_pll import InputError
 from spacy_pll.evaluation.intervals import mean_estimate
 from spacy_pll.evaluation.word_means import WordGroups
 from spacy_pll.tables.word_rows import texts_of_rows

@@ -6,9 +6,8 @@ import warnings
 
 import pytest
 
-from spacy_pll.component import get_scorer
+from spacy_pll import PipelineSettings, get_scorer
 from spacy_pll.explorer.sharing import KEPT_ANSWERS, SharedPipeline
-from spacy_pll.pipelines import PipelineSettings
 
 TEXT = "The cats sleep in a house."
 

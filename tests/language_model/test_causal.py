@@ -8,8 +8,7 @@ import spacy
 import torch
 import transformers as hf
 
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, get_scorer
 from spacy_pll.language_model.architectures import CausalLM
 from spacy_pll.pipelines import PipelineSettings, make_pipeline, parse_settings
 from spacy_pll.scoring.wordpieces import get_wordpieces

@@ -27,8 +27,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import MaskedLMOutput
 
-from spacy_pll import Choice, Option, choices, log_probability_bounds, make_pipeline, perplexity
-from spacy_pll.errors import PLLError
+from spacy_pll import Choice, Option, PLLError, choices, log_probability_bounds, make_pipeline, perplexity
 
 from .. import reference
 from ..cli.conftest import run

@@ -17,9 +17,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Sequence, Split
 from tokenizers.processors import TemplateProcessing
 
-from spacy_pll import make_pipeline, score
-from spacy_pll.component import get_scorer
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, get_scorer, make_pipeline, score
 from spacy_pll.language_model.in_memory import use_loaded
 
 from .. import reference

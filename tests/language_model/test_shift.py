@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError
 
 from .. import reference
 from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer

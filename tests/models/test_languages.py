@@ -19,12 +19,11 @@ import spacy
 import spacy.lang
 import torch
 
-from spacy_pll import PLLScorer
+from spacy_pll import PLLScorer, ScoringSettings
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
 from spacy_pll.language_model.running.log_probs import DevicePredictions
 from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.scoring.wordpieces import WORDS
-from spacy_pll.settings import ScoringSettings
 from spacy_pll.span_getters import get_doc_spans
 
 from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer

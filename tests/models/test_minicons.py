@@ -7,9 +7,8 @@ import pytest
 import spacy
 import torch
 
-from spacy_pll import Choice, Option, choices, make_pipeline
+from spacy_pll import Choice, Option, choices, make_pipeline, read_pairs
 from spacy_pll.evaluation.items import smallest_groups
-from spacy_pll.evaluation.pair_readers import read_pairs
 
 from .. import reference
 from ..cli.conftest import run

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from scripts.paper.data import DATASETS, PHENOMENA, lower_case_words, read_blimp, read_dataset
-from spacy_pll.errors import InputError
+from spacy_pll import InputError
 
 from ..conftest import data_folder
 from .conftest import EVENTS, PAIRS

@@ -14,7 +14,7 @@ from scripts.paper.published_texts import (
     read_eventsadapt,
     read_librispeech,
 )
-from spacy_pll.errors import InputError
+from spacy_pll import InputError
 
 from ..conftest import data_folder, get_tokenizer
 

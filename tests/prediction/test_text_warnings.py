@@ -14,9 +14,8 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 import spacy_pll
-from spacy_pll import compare, make_pipeline, score_continuations
+from spacy_pll import compare, make_pipeline, score_continuations, score_docs
 from spacy_pll.language_model.protocol import Description
-from spacy_pll.stream.workers import score_docs
 
 from .. import reference
 from ..conftest import SENTENCES, change

@@ -16,9 +16,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 import spacy_pll
-from spacy_pll import Choice, Option, Suite, Unigrams, WordTable, get_scorer, make_pipeline
+from spacy_pll import Choice, InputError, Option, Suite, Unigrams, WordTable, get_scorer, make_pipeline
 from spacy_pll.analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
-from spacy_pll.errors import InputError
 from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces, read_part
 from spacy_pll.stream.contexts import TextInContext
 from spacy_pll.tables.words import WordRows

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
 import spacy_pll
+from spacy_pll import InputError
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records, read_rows, read_texts
 from spacy_pll.corpus.records import FileOptions, ReadOptions
-from spacy_pll.errors import InputError
 from spacy_pll.evaluation.acceptability import read_acceptability
 from spacy_pll.evaluation.crows_pairs import read_crows_pairs
 from spacy_pll.evaluation.slots import read_slots

@@ -7,20 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_pll import read_choices, read_pairs, read_variants
 from spacy_pll.cli.ppl import windows_table
 from spacy_pll.corpus.formats import write_table
 from spacy_pll.evaluation.acceptability import read_acceptability
-from spacy_pll.evaluation.choice_readers import read_choices
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.items import levels, sample_items
 from spacy_pll.evaluation.measurements import accuracies
-from spacy_pll.evaluation.pair_readers import read_pairs
 from spacy_pll.evaluation.slots import read_slots
 from spacy_pll.evaluation.stereoset import read_stereoset
 from spacy_pll.evaluation.syntaxgym import read_syntaxgym
 from spacy_pll.evaluation.word_means import WordGroups
 from spacy_pll.proteins.assays import AssayScore, divide_by_protein, mean_correlation, read_assays
-from spacy_pll.proteins.readers import read_variants
 from spacy_pll.tables.word_rows import texts_of_rows
 
 from ..conftest import write_jsonl

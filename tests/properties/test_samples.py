@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 import spacy_pll
-from spacy_pll.component import get_scorer
+from spacy_pll import get_scorer
 
 from .. import reference
 from ..conftest import PARAGRAPH, SENTENCES, change, get_tokenizer, score_placed, scores

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_pll import WordTable, make_pipeline, normalise, perplexity, score_words, to_dataframe
-from spacy_pll.evaluation.perplexity import window_perplexities
+from spacy_pll import WordTable, make_pipeline, normalise, perplexity, score_words, to_dataframe, window_perplexities
 
 CHINESE = "我们今天去学校上课"
 LETTERS = "字𠀀のกກ"

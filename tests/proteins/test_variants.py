@@ -11,8 +11,7 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from spacy_pll import Variant, make_pipeline, read_fasta, read_variants, variants
-from spacy_pll.errors import InputError, PLLError
+from spacy_pll import InputError, PLLError, Variant, make_pipeline, read_fasta, read_variants, variants
 from spacy_pll.proteins.assays import Assay, score_assays
 from spacy_pll.proteins.variants import AMINO_ACIDS, measured_effects
 from spacy_pll.stream.known import KeptScores

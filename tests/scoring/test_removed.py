@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, make_pipeline
 from spacy_pll.metrics import LEFT_CONTEXT_MASKS, MaskRows, Metric, check_mask_rows, get_metric
-from spacy_pll.pipelines import make_pipeline
 
 from .. import reference
 from ..conftest import PARAGRAPH, SENTENCES

@@ -12,9 +12,7 @@ from spacy.lang.en import English
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_pll import Choice, Option, choices, minimal_pairs, score, score_continuations
-from spacy_pll.errors import InputError, PLLError
-from spacy_pll.evaluation.rescoring import rescore
+from spacy_pll import Choice, InputError, Option, PLLError, choices, minimal_pairs, rescore, score, score_continuations
 from spacy_pll.span_getters import TEXT_SPAN
 from spacy_pll.stream.contexts import check_places, place, read_places, separated
 from spacy_pll.stream.known import score_places

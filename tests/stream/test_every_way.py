@@ -7,10 +7,9 @@ from itertools import accumulate, islice, product
 import pytest
 
 import spacy_pll
-from spacy_pll.evaluation.choices import Choice, Option
+from spacy_pll import Choice, Option, variants
 from spacy_pll.prediction.asking import Asking, PendingLogProbs, PendingScores
 from spacy_pll.prediction.batches import GPU_DOCS
-from spacy_pll.proteins.variants import variants
 from spacy_pll.settings import BATCH_SIZE
 
 from ..cli.conftest import run

@@ -5,11 +5,11 @@ import pytest
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_pll import score_docs
 from spacy_pll.analysis.any_order import draws_of, score_draws
 from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream.outcomes import TextError
 from spacy_pll.stream.outcomes import score_each as score_batches
-from spacy_pll.stream.workers import score_docs
 
 from ..conftest import change, score_placed
 

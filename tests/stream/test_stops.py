@@ -11,12 +11,11 @@ from itertools import count, islice
 
 import pytest
 
-from spacy_pll import files
+from spacy_pll import PipelineSettings, files
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, score_to_file
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.pipelines import PipelineSettings
 
 from ..conftest import SENTENCES
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import spacy_pll
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError
 from spacy_pll.prediction.batches import batches_of
 from spacy_pll.stream.outcomes import score_each
 from spacy_pll.stream.workers import Work, score_docs, score_outcomes

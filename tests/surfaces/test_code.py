@@ -14,11 +14,10 @@ import spacy
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-from spacy_pll import PipelineSettings, make_pipeline
+from spacy_pll import PipelineSettings, PLLError, make_pipeline
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.runs import Run, make_manifest
 from spacy_pll.corpus.scored_texts import Scoring
-from spacy_pll.errors import PLLError
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.user_code import ImportedCode, import_code
 

@@ -10,7 +10,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import make_pipeline
 
 from ..cli.conftest import run_spacy
 from ..conftest import PARAGRAPH, SENTENCES, scores, write_jsonl

@@ -15,7 +15,7 @@ import transformers as hf
 from safetensors.torch import load_file
 from spacy.tokens import Doc, DocBin
 
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError
 from spacy_pll.language_model import BUILTIN
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 

@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_pll.errors import InputError
+from spacy_pll import InputError
 from spacy_pll.tables.rows import TextRows, TokenRows, check_columns
 
 from ..columns import added

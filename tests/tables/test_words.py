@@ -8,10 +8,9 @@ import spacy
 from hypothesis import given
 from spacy.tokens import Doc, Span
 
-from spacy_pll import WordTable, score_words, to_dataframe
+from spacy_pll import ScoringSettings, WordTable, score_words, to_dataframe
 from spacy_pll.attributes.names import Names
 from spacy_pll.requirements import install_command
-from spacy_pll.settings import ScoringSettings
 from spacy_pll.tables.words import WordRows, log_frequencies
 
 from ..conftest import PARAGRAPH, odd_text

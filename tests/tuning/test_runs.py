@@ -8,8 +8,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from scripts.tuning import training
 from scripts.tuning.runs import training_folder, tune
 from scripts.tuning.settings import TuningSettings
-from spacy_pll.errors import InputError
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import InputError, make_pipeline
 
 from ..conftest import SENTENCES
 

@@ -7,9 +7,9 @@ from spacy.tokens import Doc
 
 from scripts.tuning import texts as module
 from scripts.tuning.texts import ContextMaker, Reservoir, cut, is_held_out, read_passages, sample_passages
+from spacy_pll import InputError
 from spacy_pll.corpus.readers import read_records
 from spacy_pll.corpus.records import Record
-from spacy_pll.errors import InputError
 
 from .conftest import random_texts
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from weasel.util import load_project_config
 
 from scripts.tuning import tune
-from spacy_pll.pipelines import make_pipeline
+from spacy_pll import make_pipeline
 
 from ..conftest import SENTENCES
 from .conftest import random_texts

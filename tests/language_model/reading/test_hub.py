@@ -12,8 +12,7 @@ import torch
 from huggingface_hub.utils import get_session
 from transformers import AutoConfig, GPT2Config, GPT2LMHeadModel
 
-from spacy_pll import make_pipeline
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, make_pipeline
 from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.reading import checkpoint, hub
 

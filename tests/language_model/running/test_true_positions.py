@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import spacy
 
-from spacy_pll import make_pipeline
-from spacy_pll.errors import PLLError
+from spacy_pll import PLLError, make_pipeline
 
 from ... import reference
 from ...architectures import worst_difference
