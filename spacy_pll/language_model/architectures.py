@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-from spacy.util import registry
+from spacy.util import SimpleFrozenDict, registry
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from ..errors import PLLError
 from .base import TransformerLanguageModel
 from .causal import CausalLanguageModel
-from .running.forward import Forward
+from .running.forward import Forward, Precision
 from .running.log_probs import TargetLogProbs
 
 
@@ -32,9 +32,18 @@ class MaskedLanguageModel(TransformerLanguageModel):
     example = "bert-base-cased"
 
     def __init__(
-        self, *args: Any, shift: int | None = None, predicts_mask: bool = True, cfg: float = 0.0, **settings: Any
+        self,
+        name: str | None = None,
+        revision: str = "main",
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        mixed_precision: bool = False,
+        shift: int | None = None,
+        precision: Precision | None = None,
+        predicts_mask: bool = True,
+        cfg: float = 0.0,
     ):
-        super().__init__(*args, **settings)
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if shift not in (None, 0, 1):
             raise PLLError(f"`shift` must be 0, or 1 for masked next-token prediction. It is {shift!r}.")
         if not 0 <= cfg < math.inf:

@@ -7,9 +7,8 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, get_args
+from typing import Any, Protocol, get_args
 
 import srsly
 import torch
@@ -112,17 +111,6 @@ class TransformerLanguageModel:
     shift: int | None  # how many positions before a piece the model predicts it; None: this is tried
     example: str  # a well-known model of this kind, for messages
     lookahead = 0  # what `check_metrics` returns if no metric shows the model what follows
-    __signature__: ClassVar[Signature]  # of a subclass
-
-    def __init_subclass__(cls) -> None:
-        """Show the settings that a subclass passes on beside its own: spaCy checks a config by a signature."""
-        own = dict(list(signature(cls.__init__).parameters.items())[1:])
-        if any(setting.kind is Parameter.VAR_KEYWORD for setting in own.values()):
-            own = {**signature(cls.__mro__[1]).parameters, **own}
-        named = [setting for setting in own.values() if "VAR_" not in setting.kind.name]
-        cls.__signature__ = Signature(
-            sorted(named, key=lambda setting: (setting.kind, setting.default is not Parameter.empty))
-        )
 
     def __init__(
         self,

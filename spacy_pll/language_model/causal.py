@@ -4,6 +4,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from spacy.util import SimpleFrozenDict
 from tokenizers import Tokenizer
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerBase
 
@@ -14,7 +15,7 @@ from .base import TransformerLanguageModel
 from .reading.checks import count_embeddings, in_block
 from .reading.slow_tokenizers import backend_of
 from .reading.special_tokens import put_around, special_tokens_around
-from .running.forward import Forward
+from .running.forward import Forward, Precision
 from .running.log_probs import TargetLogProbs, Tensors, expected_at
 
 LeadingSpace = Literal["word", "previous"]
@@ -39,8 +40,17 @@ class CausalLanguageModel(TransformerLanguageModel):
     shift = 1
     example = "gpt2"
 
-    def __init__(self, name: str, *args: Any, leading_space: LeadingSpace = "word", **settings: Any):
-        super().__init__(name, *args, **settings)
+    def __init__(
+        self,
+        name: str,
+        revision: str = "main",
+        tokenizer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        transformer_config: dict[str, Any] = SimpleFrozenDict(),  # noqa: B008
+        mixed_precision: bool = False,
+        leading_space: LeadingSpace = "word",
+        precision: Precision | None = None,
+    ):
+        super().__init__(name, revision, tokenizer_config, transformer_config, mixed_precision, precision)
         if leading_space not in (kinds := get_args(LeadingSpace)):
             raise PLLError(f"`leading_space` must be one of {', '.join(kinds)}. It is {leading_space!r}.")
         self.leading_space = leading_space
