@@ -76,9 +76,13 @@ def sums_in(
     """
     lists = [] if record is None else [record.scores.get(metric) or () for metric in metrics]
     for begin, end in places:
-        known = [[x for x in of[record.between(begin, end)] if x is not None] for of in lists] if record else []
-        sums = [sum(own, 0.0) if own else None for own in known] or [None] * len(metrics)
-        yield sums[0], dict(zip(metrics, sums)), len(known[0]) if known else 0
+        own = slice(0, 0) if record is None else record.between(begin, end)
+        if own.start == own.stop:
+            yield None, dict.fromkeys(metrics), 0
+            continue
+        known = [[score for score in of[own] if score is not None] for of in lists]
+        sums = [sum(of, 0.0) if of else None for of in known]
+        yield sums[0], dict(zip(metrics, sums)), len(known[0])
 
 
 def characters_of(tokens: Doc | Span) -> tuple[Doc, int, int]:
@@ -112,7 +116,7 @@ def _known(tokens: Doc | Span, data: str, column: str) -> list[Any]:
 def pseudo_perplexity(tokens: Doc | Span, data: str) -> float | None:
     """exp(-PLL / number of wordpieces) (Salazar et al. 2020, section 2.3); None if no wordpiece was scored."""
     known = _known(tokens, data, "")
-    return exp_or_inf(-sum(known) / len(known)) if known else None
+    return perplexity_of(sum(known), len(known))
 
 
 def top1(tokens: Doc | Span, data: str) -> float | None:
@@ -155,6 +159,11 @@ def all_pieces(doc: Doc, data: str) -> int | None:
         return None if len(doc) else 0
     own = record.between(0, sys.maxsize)
     return len(record.offset[own])
+
+
+def perplexity_of(score: float | None, pieces: int) -> float | None:
+    """The pseudo-perplexity from the score of some pieces; None without a piece."""
+    return exp_or_inf(-(score or 0.0) / pieces) if pieces else None
 
 
 def exp_or_inf(x: float) -> float:

@@ -3,15 +3,14 @@
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from spacy.tokens import Doc
 
 from ..advice.giving import advise
 from ..advice.texts import path_as_text
 from ..attributes.stored import record_of
-from ..attributes.values import sums_in
+from ..attributes.values import perplexity_of, sums_in
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 ROWS, CHARACTERS = 10, 40
 
 
-@dataclass(frozen=True)
-class TokenScore:
+class TokenScore(NamedTuple):
     """A token with its scores. A token without a wordpiece, such as white space, has none."""
 
     text: str
@@ -39,8 +37,7 @@ class TokenScore:
     pieces: int  # how many wordpieces it has
 
 
-@dataclass(frozen=True)
-class TextScore:
+class TextScore(NamedTuple):
     """A text with its scores, which are the sums over its tokens. A text without a wordpiece has none."""
 
     text: str
@@ -74,10 +71,12 @@ class Scores(Sequence[TextScore]):
         if isinstance(index, slice):
             return Scores(self.docs[index], self._rows)
         doc, metrics = self.docs[index], list(self._names.metrics)
-        record, places = record_of(doc, self._names.data), [(token.idx, token.idx + len(token)) for token in doc]
-        tokens = [TokenScore(token.text, token.idx, *own) for token, own in zip(doc, sums_in(record, metrics, places))]
+        record, words = record_of(doc, self._names.data), [(token.text, token.idx) for token in doc]
+        sums = sums_in(record, metrics, [(start, start + len(text)) for text, start in words])
+        tokens = [TokenScore(text, start, *own) for (text, start), own in zip(words, sums)]
         [of_text] = sums_in(record, metrics, [(0, sys.maxsize)])
-        return TextScore(doc.text, *of_text, doc._.get(self._names.perplexity), tuple(tokens))
+        score, _, pieces = of_text
+        return TextScore(doc.text, *of_text, perplexity_of(score, pieces), tuple(tokens))
 
     def __repr__(self) -> str:
         table: Table = [("text", *self._rows.types)]

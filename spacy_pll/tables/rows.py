@@ -1,5 +1,6 @@
 """From a scored doc to the rows of a table: the columns that scoring adds, and the values in them."""
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -8,10 +9,11 @@ from spacy.tokens import Doc
 
 from ..analysis.normalised import normalise
 from ..analysis.unigrams import Unigrams
+from ..arrays import lazy
 from ..attributes.names import Names
 from ..attributes.record import PieceRecord
-from ..attributes.stored import read_record
-from ..attributes.values import sum_in, value_in
+from ..attributes.stored import read_record, record_of
+from ..attributes.values import perplexity_of, sum_in, sums_in, value_in
 from ..errors import InputError
 from ..settings import ScoringSettings
 
@@ -91,9 +93,22 @@ class TextRows:
         """The columns that scoring adds, with the Python types of their values. Each may be None."""
         return columns(self.names, self.settings, "texts")
 
+    @lazy
+    def _of_text(self) -> list[str]:
+        """The attributes of docs that are columns."""
+        return [*columns(self.names, self.settings, "texts")]
+
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        get, of_text = doc._.get, columns(self.names, self.settings, "texts")
-        yield {self.column: doc.text, **fields, **{name: get(name) for name in of_text}}
+        names, get = self.names, doc._.get
+        # Those that all tables have are read at once.
+        [(score, scores, n)] = sums_in(record_of(doc, names.data), list(names.metrics), [(0, sys.maxsize)])
+        known = dict[str, Any](zip(names.metrics.values(), scores.values()))
+        known |= {names.pieces: n, names.perplexity: perplexity_of(score, n)} if n else {}
+        yield {
+            self.column: doc.text,
+            **fields,
+            **{name: known[name] if name in known else get(name) for name in self._of_text},
+        }
 
 
 @dataclass(frozen=True)
