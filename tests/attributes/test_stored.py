@@ -172,6 +172,15 @@ def test_a_span_has_its_own_pieces(doc):
     assert span._.x_data["scores"]["original"] == [data["scores"]["original"][i] for i in own]
 
 
+def test_sums_in_json_are_read_behind_the_record_alone(doc):
+    both = plain(doc.to_json(underscore=["x_data", "x", "x_pieces"]))
+    again = Doc(doc.vocab).from_json(both)
+    assert values(again) == values(doc)
+    for wrong in (plain(doc.to_json(underscore=["x"])), {**both, "_": {**both["_"], "x": -1.0}}):
+        with pytest.raises(ValueError, match="_.x cannot be set"):
+            Doc(doc.vocab).from_json(wrong)
+
+
 @pytest.mark.core
 def test_only_records_can_be_set(attr):
     names = Names(attr, ["original"])
