@@ -10,7 +10,7 @@ from ..texts import Text
 # On a GPU, the first batch has no more docs than `batch_size`, so that the GPU begins soon. The next may have as many
 # as all before them and `batch_size` more, up to the second of these numbers, so that their passes are full. That is so
 # where `batch_size` is at least the first, which spaCy gives if nothing is said; a smaller one is kept. With batches of
-# 1,000, passes of sentences of BLiMP cost 8 to 17 % more under a model of BERT-base's size, and 23 to 49 % more with
+# 1,000, passes of sentences of BLiMP cost 7 to 15 % more under a model of BERT-base's size, and 23 to 49 % more with
 # `mask_margin=0` (`test_blimp_rows.py`).
 GPU_DOCS = 1000, 8000
 T = TypeVar("T")
