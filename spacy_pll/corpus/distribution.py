@@ -34,10 +34,11 @@ def text_outcomes(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]
     """
     names, score = rows.names, next(iter(rows.names.metrics.values()))
     scored, failed, values, missing = False, False, list[float](), Counter[str]()
+    has_perplexity = names.perplexity in rows.types
     for text in texts:
         error = text.fields.get(ERROR)
         scored, failed = scored or text.doc._.get(score) is not None, failed or bool(error)
-        if names.perplexity in rows.types:
+        if has_perplexity:
             value = text.doc._.get(names.perplexity)
             if value is not None:
                 values.append(value)
