@@ -118,7 +118,7 @@ def test_beside_docs_that_were_not_scored_there_is_more_that_is_not_known():
     counts = Counter[str]()
     for seed in range(1000):
         counts += compare(*joined_docs(random.Random(seed), ["whole", "cut", "cut", "unscored"]))
-    assert counts["wrong"] < 0.001 * counts.total() and counts["right"] > 0.85 * counts.total()
+    assert counts["wrong"] <= 2 and counts["right"] > 0.85 * counts.total()
 
 
 def test_all_parts_of_a_doc_make_it_up_again():

@@ -111,6 +111,7 @@ def test_merges_and_splits_move_no_piece(make_nlp, architecture, tokenizer):
         by_character = [
             (offset, score) for offset, score in zip(doc._.pll_data["offset"], doc._.pll_data["scores"]["word_l2r"])
         ]
+        assert doc._.pll_data["offset"] == sorted(doc._.pll_data["offset"])
         merge(doc, *zip(edges[::2], edges[1::2]))
         for part in parts:
             if len(doc) and len(token := doc[part % len(doc)]) > 1:
