@@ -218,6 +218,7 @@ class PLLScorer(Pipe):
         batches = batches_of(self._counted(stream), ends_batch)
         submitted = ((docs, self._attempt(docs, partial(predictor.submit, docs))) for docs in batches)
         for docs, pending in with_next_ahead(submitted, loaded.on_gpu):
+            docs.reverse()
             yield from self._annotate(predictor, docs, pending, error_handler or self.get_error_handler())
 
     def _counted(self, stream: Iterable[Doc]) -> Iterator[Doc]:
@@ -244,30 +245,39 @@ class PLLScorer(Pipe):
     ) -> Iterator[Doc]:
         """The docs with their scores. If the batch fails, its halves are scored, down to the docs that fail: those are
         left out.
+
+        docs (List[Doc]): The last one first. Each is taken out before it is given: what the caller drops is gone then,
+            and not only with its batch, so Python's garbage collector has less to look through.
         """
-
-        def finish(pending: PendingBatch) -> bool:
-            self.set_annotations(docs, predictor.gather(pending))
-            return True
-
-        if pending is not None and self._attempt(docs, partial(finish, pending)):
-            yield from docs
-        elif len(docs) > 1:
-            middle = len(docs) // 2
-            for half in (docs[:middle], docs[middle:]):
-                submit = partial(predictor.submit, half)
-                again = self._attempt(half, submit) if len(half) > 1 else None
+        records = None if pending is None else self._attempt(docs, partial(predictor.gather, pending))
+        if records is not None:
+            annotate = partial(self._annotate_last, docs, records)
+            while docs and (doc := self._attempt(docs, annotate)) is not None:
+                yield doc
+        if len(docs) > 1:
+            middle = len(docs) - len(docs) // 2
+            halves = [docs[:middle], docs[middle:]]
+            docs.clear()
+            while halves:
+                half = halves.pop()
+                is_one = len(half) == 1
+                again = None if is_one else self._attempt(half, partial(predictor.submit, half[::-1]))
                 yield from self._annotate(predictor, half, again, handler)
-        else:
-            for doc in docs:
-                try:
-                    self.set_annotations([doc], predictor.predict([doc]))
-                except Warning:
-                    raise
-                except Exception as error:
-                    handler(self.name, self, [doc], error)
-                else:
-                    yield doc
+        elif docs:
+            doc = docs.pop()
+            try:
+                self.set_annotations([doc], predictor.predict([doc]))
+            except Warning:
+                raise
+            except Exception as error:
+                handler(self.name, self, [doc], error)
+            else:
+                yield doc
+
+    def _annotate_last(self, docs: list[Doc], records: Iterable[Stored]) -> Doc:
+        """Write the next record to the last of some docs, and take that out."""
+        self.set_annotations(docs[-1:], records)
+        return docs.pop()
 
     def set_annotations(self, docs: list[Doc], scores: Iterable[Stored]) -> None:
         """Write scores to the docs' attributes."""

@@ -17,7 +17,7 @@ from .errors import PLLError, explained
 
 # One list of spans for each doc.
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
-# A key of `doc.spans`: where a text is in a doc that also has what stands beside it.
+# A key of `doc.spans`: where a text is in a doc that also has what stands beside it. A doc without it is the text.
 TEXT_SPAN = "pll_text"
 
 # What is registered belongs to the name of the registry, not to this object: spacy-transformers may replace it.
@@ -95,6 +95,8 @@ def named_spans(doc: Doc, key: str) -> list[Span]:
     RAISES (ValueError): The text that is to be scored apart (`TEXT_SPAN`) has a token together with what stands beside
         it.
     """
+    if key == TEXT_SPAN and key not in doc.spans:
+        return [doc[:]]
     try:
         spans = list(doc.spans[key])
         if all(map(_is_there, spans)):

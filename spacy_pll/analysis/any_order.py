@@ -162,9 +162,9 @@ def score_draws(
     # Without those components in this stream. The pipeline is not changed: others may use it, too.
     without = [name for name, pipe in nlp.pipeline if isinstance(pipe, PLLScorer)]
     made = nlp.pipe(plain_texts(texts), batch_size=batch_size, disable=without)
-    submitted = map(reading.submit, batches_of(made, reading.ends_of_batches(loaded, batch_size, done)))
-    for pending in with_next_ahead(submitted, loaded.on_gpu):
-        docs = pending.tokenized.read.docs
+    batches = batches_of(made, reading.ends_of_batches(loaded, batch_size, done))
+    submitted = ((docs, reading.submit(docs)) for docs in batches)
+    for docs, pending in with_next_ahead(submitted, loaded.on_gpu):
         records = add_up(pending.tokenized, pending.scores, kept, asking, pending.loaded)
         for number, (doc, record) in enumerate(zip(docs, records), 1):
             yield doc, PieceRecord.of(record), number == len(docs)

@@ -11,7 +11,7 @@ from ..component import get_scorer
 from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
-from ..span_getters import TEXT_SPAN
+from ..span_getters import TEXT_SPAN, named_spans
 from ..stream.contexts import Placed, check_places, place, separated
 from ..stream.workers import score_docs
 from ..texts import check_texts, plain_text
@@ -89,7 +89,7 @@ def score_continuations(
     docs = list(score_docs(varied, [place(nlp, *one) for one in places], BATCH_SIZE))
     scores, pieces = ([doc._.get(name) for doc in docs] for name in (scorer.names.score, scorer.names.pieces))
     probabilities = np.exp(np.subtract(scores, np.logaddexp.reduce(scores))).tolist()
-    spans = [doc.spans[TEXT_SPAN][0] for doc in docs]
+    spans = [named_spans(doc, TEXT_SPAN)[0] for doc in docs]
     of_tokens = [[token._.get(scorer.names.score) for token in span] for span in spans]
     return list(map(Continuation, candidates, spans, scores, pieces, of_tokens, probabilities))
 

@@ -18,9 +18,10 @@ StoredAlternative = tuple[str, float, bool | None]
 Stored = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: to set each of so many fields by a call would take as long as all else that reads a doc
 class PieceRecord:
-    """The wordpieces of a doc that were scored. All lists have an entry for each piece, in the order of the text.
+    """The wordpieces of a doc that were scored. All lists have an entry for each piece, in the order of the text. A
+    record is never changed.
 
     With `sample_words`, they also have the pieces that were not drawn. The scores of those, and what was expected
     there, are None.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span, Token
 
 from ..errors import PLLError
+from .names import Names
 from .record import PieceRecord, overlap
 from .stored import record_of
 
@@ -38,22 +39,17 @@ def known_in(record: PieceRecord, column: str, begin: int = 0, end: int = sys.ma
 
     column (str): A list by piece: see `PieceRecord.column`.
     """
-    return [value for value in values_in(record, column, begin, end) if value is not None]
-
-
-def values_in(record: PieceRecord, column: str, begin: int, end: int) -> Sequence[Any]:
-    """The values of the pieces in some characters."""
     values = record.column(column)
-    return () if values is None else values[record.between(begin, end)]
+    return [] if values is None else [value for value in values[record.between(begin, end)] if value is not None]
 
 
 def value_in(record: PieceRecord | None, column: str, combine: str, begin: int, end: int) -> Any:
     """The value of a token; None if it was not scored, or not in this way, as in a doc that was joined from docs of
     several components. combine (str): A key of `COMBINE`.
     """
-    if record is None or record.column(column) is None:
+    if record is None or (column_values := record.column(column)) is None:
         return None
-    values = values_in(record, column, begin, end)
+    values = column_values[record.between(begin, end)]
     known = [value for value in values if value is not None]
     return COMBINE[combine](known) if known or not values and overlap(record.scored, begin, end) else None
 
@@ -83,6 +79,11 @@ def sums_in(
         known = [[score for score in of[own] if score is not None] for of in lists]
         sums = [sum(of, 0.0) if of else None for of in known]
         yield sums[0], dict(zip(metrics, sums)), len(known[0])
+
+
+def sums_of_doc(doc: Doc, names: Names) -> tuple[float | None, dict[str, float | None], int]:
+    """The same for a whole doc: one look at its record in place of one for each attribute."""
+    return next(sums_in(record_of(doc, names.data), [*names.metrics], [(0, sys.maxsize)]))
 
 
 def characters_of(tokens: Doc | Span) -> tuple[Doc, int, int]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..attributes.values import perplexity_of, sums_of_doc
 from ..errors import InputError, explained
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
@@ -32,14 +33,15 @@ def text_outcomes(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]
     """What became of some texts, in values that JSON has: whether some have a score, and some an error; their
     pseudo-perplexities, if the rows have such, and how many have none, by the reason.
     """
-    names, score = rows.names, next(iter(rows.names.metrics.values()))
+    names = rows.names
     scored, failed, values, missing = False, False, list[float](), Counter[str]()
     has_perplexity = names.perplexity in rows.types
     for text in texts:
         error = text.fields.get(ERROR)
-        scored, failed = scored or text.doc._.get(score) is not None, failed or bool(error)
+        score, _, pieces = sums_of_doc(text.doc, names)
+        scored, failed = scored or score is not None, failed or bool(error)
         if has_perplexity:
-            value = text.doc._.get(names.perplexity)
+            value = perplexity_of(score, pieces)
             if value is not None:
                 values.append(value)
             else:

@@ -74,7 +74,7 @@ class CsvTable(Format):
     def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:
         joined = [name for name, type_ in self.rows.types.items() if type_ == list[str]]
         for row in super().rows_of(texts):
-            yield {**row, **{name: " ".join(row[name] or ()) for name in joined}}
+            yield {**row, **{name: " ".join(row[name] or ()) for name in joined}} if joined else row
 
     def encode(self, texts: Iterable[ScoredText]) -> bytes:
         return to_csv(self.rows_of(texts), self.header, self.delimiter, self.commas).encode("utf8")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 
 from spacy.language import Language
@@ -217,15 +217,18 @@ def with_faults(
     looks (bool): If that matters.
     at_once (int): How many records may be taken before the first is given. One without a context waits for no other.
     """
+    if not looks:
+        yield from zip(records, repeat(None))
+        return
     numbers = count(1)
 
     def is_last(record: Record) -> bool:
         return not any(record.sides or ()) or next(numbers) % min(at_once, PLACES_AT_ONCE) == 0
 
-    for block in batches_of(records, is_last) if looks else ([record] for record in records):
+    for block in batches_of(records, is_last):
         beside = [not record.problem and record.sides or ("", "") for record in block]
         faults: list[str | None] = [None] * len(block)
-        if looks and any(map(any, beside)):
+        if any(map(any, beside)):
             places = [(record.text if any(sides) else "", *sides) for record, sides in zip(block, beside)]
             faults = [fault for _, fault in read_places(get_scorer(nlp).model.load(), places)[2]]
         yield from zip(block, faults, strict=True)

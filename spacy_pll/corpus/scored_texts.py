@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..attributes.values import sums_of_doc
 from ..component import get_scorer
 from ..errors import InputError
 from ..pipelines import PipelineSettings
@@ -89,7 +90,7 @@ class Scoring:
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
                 if forecast.left:  # or all is said
-                    forecast.add(outcome._.get(scorer.names.pieces) or 0, ends_batch)
+                    forecast.add(sums_of_doc(outcome, scorer.names)[2], ends_batch)
                 yield ScoredText(number - 1, outcome, fields, record.fingerprint, ends_batch)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:

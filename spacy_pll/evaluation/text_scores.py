@@ -45,7 +45,7 @@ def asked_of(texts: Sequence[TextInContext], places: Sequence[Placed], by_piece:
 
 
 def _parts_of(text: TextInContext) -> list[Part | None]:
-    return [(start, end) for start, end in text.parts or ()] or [None]
+    return [(start, end) for start, end in text.parts] if text.parts else [None]
 
 
 def scores_of_texts(

@@ -72,12 +72,13 @@ def _records(
         columns |= _spelled(batch, pieces, pieces_of, loaded)
     approximate = {name: of for name in ("mask_spacing", "mask_margin") if (of := getattr(settings, name)) is not None}
     for d, (own, scored) in enumerate(zip(pieces_of, _scored_runs(batch))):
-        record = {"crc": text_crc(batch.read.texts[d]), "checks": checks[own], "scored": scored}
-        record |= {name: tuple(values[own]) for name, values in columns.items()}
+        record = {"crc": text_crc(batch.read.texts[d]), "checks": checks[own], "scored": scored, **approximate}
+        for name, values in columns.items():
+            record[name] = tuple(values[own])
         record["scores"] = {metric: tuple(values[own]) for metric, values in scores.items()}
         if batch.drawn is not None:
             record["drawn"] = ((*batch.drawn.draws[d], 0),)
-        yield record | approximate
+        yield record
 
 
 def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tuple[dict[str, list[Any]], str]:
@@ -116,7 +117,7 @@ def _scored_runs(batch: TokenizedDocs) -> Iterator[tuple[int, ...]]:
     lengths = np.fromiter(map(len, read.texts), np.int64, len(read.texts))
     ends = np.where(edge[end], lengths[owner], starts[end])
     places = np.stack([starts[begin], ends], axis=-1).ravel().tolist()
-    for own in Groups(2 * Groups.by(owner, len(read.docs)).lengths):
+    for own in Groups(2 * Groups.by(owner, len(read.texts)).lengths):
         yield tuple(places[own])
 
 

@@ -18,7 +18,7 @@ from ..scoring.plan import estimate_ids
 from ..scoring.sample import draw_words
 from ..scoring.windows import get_contexts
 from ..scoring.wordpieces import DocTexts, Words, get_wordpieces, merge_spans
-from ..span_getters import SpanGetter, named_spans
+from ..span_getters import TEXT_SPAN, SpanGetter, named_spans
 from ..texts import Text
 from ..user_warnings import warn_user
 from .asking import Asking, PendingScores
@@ -83,13 +83,13 @@ class DocReading:
         )
         pieces_of = Groups(np.diff(pieces.encoded.pieces_of.edges[of_doc.edges]))
         tokenized = TokenizedDocs(texts, pieces_of, pieces, scored, contexts)
-        self.warnings.of_left_out(tokenized, ~scored if targets is None else targets & ~scored)
+        self.warnings.of_left_out(docs, tokenized, ~scored if targets is None else targets & ~scored)
         self.warnings.of_language(docs, model)
         self.warnings.of_split_words(docs, model, loaded)
         self.warnings.of_unknown(tokenized, model, loaded)
         self.warnings.of_special(tokenized, loaded)
         if not any(units):
-            self.warnings.of_unspaced(tokenized, self.words, self.asking.of_words)
+            self.warnings.of_unspaced(docs, tokenized, self.words, self.asking.of_words)
             self.warnings.of_long_words(tokenized, self.asking.of_words, exact=self.asking.mask_margin is None)
         if self.sample_words is not None:
             drawn = draw_words(texts, pieces, contexts, self.sample_words, self.seed)
@@ -136,7 +136,7 @@ class DocReading:
 
 def _named_spans(doc: Doc, setting: Literal["targets", "units"], key: str) -> list[Span]:
     """The spans of a doc that a setting names."""
-    if key not in doc.spans:
+    if key != TEXT_SPAN and key not in doc.spans:
         effect = "nothing in it is scored" if setting == "targets" else "it is scored by words"
         warn_user(
             f"A doc has no spans under `{setting}`, doc.spans[{key!r}], so {effect}. "

@@ -37,12 +37,12 @@ class TextWarnings:
     known: set[str] = field(default_factory=set)  # characters of such pieces that are known themselves
     words: list[tuple[int, int]] = field(default_factory=list)  # of the first words, the characters and the pieces
 
-    def of_left_out(self, batch: TokenizedDocs, left_out: BoolArray) -> None:
+    def of_left_out(self, docs: list[Doc], batch: TokenizedDocs, left_out: BoolArray) -> None:
         """Warn where tokens that should be scored lie in no span. Those of white space have no score to lose."""
         places, tokens_of = np.flatnonzero(left_out), batch.read.tokens_of
         owner = tokens_of.owner[places]
         for d in np.unique(owner).tolist() if "left out" not in self.warned else ():
-            doc, first = batch.read.docs[d], int(tokens_of.starts[d])
+            doc, first = docs[d], int(tokens_of.starts[d])
             tokens = [doc[i - first] for i in places[owner == d].tolist() if not doc[i - first].is_space]
             if not tokens:
                 continue
@@ -138,7 +138,7 @@ class TextWarnings:
                 f"write it there ({page('analysis.md#candidates-in-context')}).",
             )
 
-    def of_unspaced(self, batch: TokenizedDocs, words: str, of_words: Sequence[str]) -> None:
+    def of_unspaced(self, docs: list[Doc], batch: TokenizedDocs, words: str, of_words: Sequence[str]) -> None:
         """Warn where a word of a script that is written without spaces has so many pieces that it is a clause.
 
         of_words (Sequence[str]): The metrics to which it matters which pieces are one word.
@@ -150,7 +150,7 @@ class TextWarnings:
             d = int(batch.pieces_of.owner[first])
             text, starts = batch.read.texts[d], pieces.start[first:last].tolist()
             found = text[starts[0] : pieces.end[last - 1]]
-            if not UNSPACED_CHARACTER.search(found) or words == "spacy" and batch.read.docs[d].lang_ in DIVIDED:
+            if not UNSPACED_CHARACTER.search(found) or words == "spacy" and docs[d].lang_ in DIVIDED:
                 continue
             n = sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts)
             if n < UNSPACED_PIECES:

@@ -34,6 +34,8 @@ class KeptEncodings:
         self._before = np.concatenate([one.before for one in encoded])
         self._ids_of = Groups(np.concatenate([one.ids_of.lengths for one in encoded]))
         self._pieces_of = Groups(np.concatenate([one.pieces_of.lengths for one in encoded]))
+        pretokens = [one.pretokens for one in encoded if one.pretokens is not None]
+        self._pretokens = np.concatenate(pretokens) if len(pretokens) == len(encoded) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
@@ -41,13 +43,15 @@ class KeptEncodings:
     def of(self, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> Encoded:
         """See `Encoded.of`: it is the same."""
         numbers = np.array([self._number.get(_key(text), -1) for text in texts], dtype=np.int64)
-        if pretokens or tokenizer is not self.tokenizer or (numbers < 0).any():
+        lacks = pretokens and self._pretokens is None
+        if lacks or tokenizer is not self.tokenizer or (numbers < 0).any():
             return Encoded.of(texts, tokenizer, pretokens)
         ids_of, pieces_of = Groups(self._ids_of.lengths[numbers]), Groups(self._pieces_of.lengths[numbers])
         before = self._before[numbers]
         place = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
         ids, pieces = self._ids_of.take(numbers), self._pieces_of.take(numbers)
-        return Encoded(self._sequence[ids], ids_of, pieces_of, before, place, self._offsets[pieces], None)
+        of_words = self._pretokens[pieces] if pretokens and self._pretokens is not None else None
+        return Encoded(self._sequence[ids], ids_of, pieces_of, before, place, self._offsets[pieces], of_words)
 
 
 def _key(text: str) -> str:

@@ -35,11 +35,11 @@ def draw_words(read: DocTexts, pieces: Wordpieces, contexts: Contexts, part: flo
     tokens = np.unique(pieces.token[contexts.piece[contexts.scored]])
     first, number = distinct(unit[tokens])
     place, doc = read.tokens_of.within[tokens[first]], read.tokens_of.owner[tokens[first]]
-    units = Groups.by(doc, len(read.docs))
+    units = Groups.by(doc, len(read.texts))
     n_drawn = np.minimum(units.lengths, np.maximum(2, np.rint(part * units.lengths).astype(int)))  # two, for an error
     texts = map(read_text, read.texts)
     digests = (sha256(f"{seed} {text}".encode("utf8", "surrogatepass")).digest() for text in texts)
-    text = np.fromiter((int.from_bytes(digest[:5], "little") for digest in digests), np.int64, len(read.docs))
+    text = np.fromiter((int.from_bytes(digest[:5], "little") for digest in digests), np.int64, len(read.texts))
     order, drawn = np.lexsort((scrambled(text[doc] * 2**16 + place, 0), doc)), np.zeros(len(doc), dtype=bool)
     drawn[order] = units.within < n_drawn[doc]
     of_token, is_drawn = np.full(n, -1), np.ones(n, dtype=bool)

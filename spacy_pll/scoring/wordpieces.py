@@ -45,14 +45,13 @@ def read_text(text: str) -> str:
 class DocTexts(NamedTuple):
     """The texts of some docs, and where their tokens begin. To ask spaCy takes long, so what is read is kept."""
 
-    docs: list[Doc]
     texts: list[str]
     starts: list[int]  # where each token of the docs begins in the text of its doc
     tokens_of: Groups  # the tokens of each doc
 
     @classmethod
     def of(cls, docs: list[Doc]) -> "DocTexts":
-        return cls(docs, [doc.text for doc in docs], [token.idx for doc in docs for token in doc], Groups.of(docs))
+        return cls([doc.text for doc in docs], [token.idx for doc in docs for token in doc], Groups.of(docs))
 
 
 @dataclass(frozen=True)

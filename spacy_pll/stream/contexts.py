@@ -67,7 +67,8 @@ class TextInContext(NamedTuple):
 
 
 def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
-    """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`.
+    """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`. If nothing
+    stands there, it has no such spans.
 
     before, after (str): As they are: with the white space that there should be.
     """
@@ -77,9 +78,7 @@ def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> 
         text, after = text + " ", after[1:]
     made = nlp.make_doc(text) if isinstance(text, str) else text
     if not before and not after:
-        doc = made if isinstance(text, str) else made.copy()
-        doc.spans[TEXT_SPAN] = [doc[:]]
-        return doc
+        return made if isinstance(text, str) else made.copy()  # the text is all of it
     docs = [nlp.make_doc(before), made, nlp.make_doc(after)]
     # spaCy's own tokenizer gives its docs words and norms alone.
     plain = isinstance(text, str) and type(nlp.tokenizer) is Tokenizer
@@ -135,8 +134,9 @@ def readings(
                 raise InputError(f"A text {problem}")
             yield text, before, after
 
+    pretokens = blocks is not None and scorer.settings.words == "tokenizer"
     for block in in_blocks(readable()):
-        encoded, scored, found = read_places(scorer.model.load(), block)
+        encoded, scored, found = read_places(scorer.model.load(), block, pretokens)
         if blocks is not None and sum(len(one.sequence) for _, one in blocks) < MAX_KEPT_IDS:
             blocks.append((list(map(whole_text, block)), encoded))
         rows = zip(block, found, encoded.ids_of, encoded.pieces_of, strict=True)
@@ -175,14 +175,16 @@ def in_blocks(items: Iterable[T]) -> Iterator[list[T]]:
     return batches_of(items, lambda _: next(numbers) % PLACES_AT_ONCE == 0)
 
 
-def read_places(loaded: Loaded, places: Sequence[Placed]) -> tuple[Encoded, BoolArray, list[tuple[bool, str | None]]]:
+def read_places(
+    loaded: Loaded, places: Sequence[Placed], pretokens: bool = False
+) -> tuple[Encoded, BoolArray, list[tuple[bool, str | None]]]:
     """What the tokenizer makes of texts in their places; which of the pieces are scored with the texts, bool, shape
     (pieces,); and whether each text has a piece of its own, with what is wrong if it shares one with what stands beside
     it, or None.
     """
     wholes = list(map(whole_text, places))
     wholes = ["" if lone_surrogate(whole) else whole for whole in wholes]
-    encoded = Encoded.of(wholes, loaded.tokenizer)
+    encoded = Encoded.of(wholes, loaded.tokenizer, pretokens)
     # From here on all are one text.
     text, of, chars = "".join(wholes), encoded.pieces_of.owner, Groups.of(wholes)
     begin, until = chars.starts[of], chars.ends[of]
@@ -218,7 +220,7 @@ def placed(
     **settings: Any,
 ) -> tuple[Language, Iterator[Doc]]:
     """A pipeline that scores texts in their places, and the docs for it, which are made as they are taken. In each, the
-    text is `doc.spans["pll_text"]`, and only the tokens in it get scores.
+    text is `doc.spans["pll_text"]`, or all of the doc, and only the tokens in it get scores.
 
     nlp (Language): A pipeline with a `pll` component, whose setting `targets` has no effect here.
     places (Iterable[Tuple[Union[str, Doc], str, str]]): Texts, with what stands before and after each. Similar ones

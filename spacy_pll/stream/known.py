@@ -5,7 +5,6 @@ kept in parts beside its output, from which the next run goes on.
 import json
 import math
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from spacy.tokens import Doc
 
 from ..attributes.names import Names
 from ..attributes.stored import record_of
-from ..attributes.values import sums_in
+from ..attributes.values import sums_in, sums_of_doc
 from ..component import get_scorer
 from ..errors import PLLError, RunComplete, explained
 from ..files import OUTPUTS
@@ -237,7 +236,7 @@ def score_places(
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
     """The scores of a doc that `placed` made, once it is scored."""
-    [(_, scores, pieces)] = sums_in(record_of(doc, names.data), list(names.metrics), [(0, sys.maxsize)])
+    _, scores, pieces = sums_of_doc(doc, names)
     if not pieces and doc._.get(names.pieces) is None:
         [text] = named_spans(doc, TEXT_SPAN)
         if any(not token.is_space for token in text):
@@ -256,7 +255,10 @@ def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int)
 
     before (int): How many characters stand before the text.
     """
-    whole, record = text_sums(doc, names), record_of(doc, names.data)  # fails if nothing was scored
+    whole = text_sums(doc, names)  # fails if nothing was scored
+    if parts and not any(parts):
+        return [whole] * len(parts)
+    record = record_of(doc, names.data)
     if not parts:
         assert record  # of every scored doc
         drawn = record.of_drawn()

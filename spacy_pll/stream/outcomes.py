@@ -1,7 +1,7 @@
 """Score texts so that one that fails takes no other with it: each gives a doc, or the error."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,10 +63,11 @@ class _Source:
         def ends_batch(doc: Doc) -> bool:
             return self.taken[id(doc)].ends_batch if id(doc) in self.taken else others(doc)
 
-        self.pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
+        pipeline = self.nlp.pipeline  # which spaCy makes anew whenever it is asked
+        self.others = [(name, pipe) for name, pipe in pipeline if not isinstance(pipe, PLLScorer)]
         component_cfg = {
             name: {"ends_batch": ends_batch, "error_handler": partial(self.handle, pipe.get_error_handler())}
-            for name, pipe in self.pipeline
+            for name, pipe in pipeline
             if isinstance(pipe, PLLScorer)
         }
         nlp: Any = with_default(self.nlp, self.handle)
@@ -93,7 +94,7 @@ class _Source:
     def next_of(self, scored: Iterator[Doc]) -> Doc | None:
         """The pipeline's next doc, or None if it gives no more."""
         try:
-            with handled(self.pipeline, self.handle):
+            with handled(self.others, self.handle) if self.others else nullcontext():
                 for doc in scored:
                     if id(doc) in self.taken:
                         return doc

@@ -1,6 +1,5 @@
 """From texts to scores in one call."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -10,7 +9,7 @@ from spacy.tokens import Doc
 from ..advice.giving import advise
 from ..advice.texts import path_as_text
 from ..attributes.stored import record_of
-from ..attributes.values import perplexity_of, sums_in
+from ..attributes.values import perplexity_of, sums_in, sums_of_doc
 from ..component import get_scorer
 from ..pipelines import Model, PipelineSettings, make_pipeline, with_all_settings
 from ..settings import BATCH_SIZE
@@ -74,9 +73,8 @@ class Scores(Sequence[TextScore]):
         record, words = record_of(doc, self._names.data), [(token.text, token.idx) for token in doc]
         sums = sums_in(record, metrics, [(start, start + len(text)) for text, start in words])
         tokens = [TokenScore(text, start, *own) for (text, start), own in zip(words, sums)]
-        [of_text] = sums_in(record, metrics, [(0, sys.maxsize)])
-        score, _, pieces = of_text
-        return TextScore(doc.text, *of_text, perplexity_of(score, pieces), tuple(tokens))
+        score, scores, pieces = sums_of_doc(doc, self._names)
+        return TextScore(doc.text, score, scores, pieces, perplexity_of(score, pieces), tuple(tokens))
 
     def __repr__(self) -> str:
         table: Table = [("text", *self._rows.types)]

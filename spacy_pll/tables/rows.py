@@ -1,6 +1,5 @@
 """From a scored doc to the rows of a table: the columns that scoring adds, and the values in them."""
 
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -12,8 +11,8 @@ from ..analysis.unigrams import Unigrams
 from ..arrays import lazy
 from ..attributes.names import Names
 from ..attributes.record import PieceRecord
-from ..attributes.stored import read_record, record_of
-from ..attributes.values import perplexity_of, sum_in, sums_in, value_in
+from ..attributes.stored import read_record
+from ..attributes.values import perplexity_of, sum_in, sums_of_doc, value_in
 from ..errors import InputError
 from ..settings import ScoringSettings
 
@@ -99,15 +98,15 @@ class TextRows:
         return [*columns(self.names, self.settings, "texts")]
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        names, get = self.names, doc._.get
+        names = self.names
         # Those that all tables have are read at once.
-        [(score, scores, n)] = sums_in(record_of(doc, names.data), list(names.metrics), [(0, sys.maxsize)])
+        score, scores, n = sums_of_doc(doc, names)
         known = dict[str, Any](zip(names.metrics.values(), scores.values()))
         known |= {names.pieces: n, names.perplexity: perplexity_of(score, n)} if n else {}
         yield {
             self.column: doc.text,
             **fields,
-            **{name: known[name] if name in known else get(name) for name in self._of_text},
+            **{name: known[name] if name in known else doc._.get(name) for name in self._of_text},
         }
 
 

@@ -1,5 +1,6 @@
 """Where a batch ends: no doc waits longer than it must, and a GPU gets full batches."""
 
+import weakref
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import accumulate
@@ -12,7 +13,7 @@ from spacy.tokens import Doc
 
 from spacy_pll.prediction.batches import batches_of, with_next_ahead
 
-from ..conftest import SENTENCES, scores
+from ..conftest import SENTENCES, change, scores
 
 
 @pytest.mark.parametrize("mask_margin", [None, 0])
@@ -46,6 +47,22 @@ def test_no_more_docs_are_taken_than_a_batch_has(make_nlp, monkeypatch):
     monkeypatch.setattr(predictor.model, "loaded", replace(predictor.prepare(), ids_at_once=1))
     next(nlp.pipe(taken.append(text) or text for text in SENTENCES))
     assert len(taken) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_doc_that_was_given_is_not_kept_with_its_batch(make_nlp, fails):
+    """Otherwise all docs of a batch, with what was read of them, would wait for Python's garbage collector."""
+    nlp, given, texts = make_nlp("bert"), list[weakref.ref[Doc]](), [*SENTENCES, *SENTENCES]
+    scorer = nlp.get_pipe("pll")
+    if fails:  # so halves of the batch are scored
+        spans_of = scorer.predictor.get_spans
+        change(scorer, get_spans=lambda docs: spans_of(docs)[: len(docs) if len(docs) < 4 else 0])
+    for doc in nlp.pipe(texts, batch_size=len(texts)):
+        assert doc._.pll < 0
+        assert all(of_doc() is None for of_doc in given)  # but for the one that is given now
+        given.append(weakref.ref(doc))
+        del doc
+    assert len(given) == len(texts)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given
 
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
-from spacy_pll.span_getters import TEXT_SPAN
+from spacy_pll.span_getters import TEXT_SPAN, named_spans
 from spacy_pll.stream.contexts import place
 
 from .. import reference
@@ -133,7 +133,7 @@ def check(name, metrics, places):
             found = doc._.pll_data["scores"][metric] if expected else []
             np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=f"{where} {metric}")
             n_scored += len(expected)
-        assert sum(token._.pll_pieces or 0 for token in doc.spans[TEXT_SPAN][0]) == len(expected)
+        assert sum(token._.pll_pieces or 0 for token in named_spans(doc, TEXT_SPAN)[0]) == len(expected)
     assert n_scored > len(places)
 
 
@@ -194,5 +194,5 @@ def test_the_doc_is_that_of_spacys_own_way_to_join_docs(text, before, after):
     for attr in ("ORTH", "SPACY", "NORM", "IDX"):
         assert ours.to_array(attr).tolist() == theirs.to_array(attr).tolist()
     assert [token.is_sent_start for token in ours][1:] == [token.is_sent_start for token in theirs][1:]
-    (span,), (other_span,) = ours.spans[TEXT_SPAN], theirs.spans[TEXT_SPAN]
+    (span,), (other_span,) = named_spans(ours, TEXT_SPAN), named_spans(theirs, TEXT_SPAN)
     assert (span.start, span.end) == (other_span.start, other_span.end)

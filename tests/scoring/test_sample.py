@@ -21,20 +21,21 @@ NLP = spacy.blank("en")
 
 @cache
 def read_all(texts, words, tokenizer):
-    read = DocTexts.of([NLP.make_doc(text) for text in texts])
-    spans, n = [doc[:] for doc in read.docs], np.arange(len(texts))
+    docs = [NLP.make_doc(text) for text in texts]
+    read = DocTexts.of(docs)
+    spans, n = [doc[:] for doc in docs], np.arange(len(texts))
     pieces = get_wordpieces(spans, get_tokenizer(tokenizer).backend_tokenizer, words, (), read, n)
-    return read, pieces, get_contexts([[span] for span in spans], pieces, read.tokens_of, None, 512)[0]
+    return docs, read, pieces, get_contexts([[span] for span in spans], pieces, read.tokens_of, None, 512)[0]
 
 
 def draw(*texts, part=0.3, seed=0, words="spacy", tokenizer="wordpiece"):
     """Of each text the tokens, its draw, and of each token the unit, and whether it is kept."""
-    read, pieces, contexts = read_all(texts, words, tokenizer)
+    docs, read, pieces, contexts = read_all(texts, words, tokenizer)
     drawn = draw_words(read, pieces, contexts, part, seed)
     assert len(drawn.draws) == len(texts)
     return [
         OneText([token.text for token in doc], *of_text, drawn.unit[own].tolist(), drawn.is_drawn[own].tolist())
-        for doc, of_text, own in zip(read.docs, drawn.draws, read.tokens_of)
+        for doc, of_text, own in zip(docs, drawn.draws, read.tokens_of)
     ]
 
 

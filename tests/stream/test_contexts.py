@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_pll import Choice, InputError, Option, PLLError, choices, minimal_pairs, rescore, score, score_continuations
-from spacy_pll.span_getters import TEXT_SPAN
+from spacy_pll.span_getters import TEXT_SPAN, named_spans
 from spacy_pll.stream.contexts import check_places, place, read_places, separated
 from spacy_pll.stream.known import score_places
 from spacy_pll.stream.workers import Work
@@ -41,7 +41,7 @@ def blank():
 @pytest.mark.parametrize("text, before, after", PLACES)
 def test_a_doc_has_all_characters_and_the_text_as_a_span(blank, text, before, after):
     doc = place(blank, text, before, after)
-    (span,) = doc.spans[TEXT_SPAN]
+    (span,) = named_spans(doc, TEXT_SPAN)
     assert doc.text == before + text + after and span.text == text
     assert [token.text for token in span] == [token.text for token in blank.make_doc(text)]
     assert not doc.has_annotation("SENT_START") or len(doc) == 1
@@ -53,7 +53,7 @@ def test_a_doc_keeps_its_tokens_and_stays_as_it_is(blank):
     assert [token.text for token in doc.spans[TEXT_SPAN][0]] == ["It", "'s over"]
     assert [token.is_sent_start for token in doc.spans[TEXT_SPAN][0]] == [True, True] and not text.spans
     alone = place(blank, text)
-    assert alone.spans[TEXT_SPAN][0].text == text.text and not text.spans
+    assert named_spans(alone, TEXT_SPAN)[0].text == text.text and not text.spans
 
 
 @pytest.mark.parametrize("text", ["cup", "a cup"])
@@ -108,7 +108,7 @@ def test_the_text_alone_is_scored_and_all_is_read(make_nlp, model_folder, archit
     for n_process in (1, 2):
         docs = list(score_placed(nlp, PLACES[:4], Work(n_process=n_process)))
         for doc in docs:
-            (text,) = doc.spans[TEXT_SPAN]
+            (text,) = named_spans(doc, TEXT_SPAN)
             values, tokens = reference.score(doc, *model, metric, "spacy")
             here = [value for value, token in zip(values, tokens) if text.start <= token < text.end]
             assert doc._.pll == pytest.approx(sum(here), abs=1e-4) and doc._.pll_pieces == len(here)
@@ -233,7 +233,7 @@ def test_tokens_that_are_merged_before_they_are_scored_do_not_move_the_text(make
     places = [("it is not The Old House", "In New York City ", ""), (" San Jose", "They saw Los Angeles and", " then")]
     expected, found = (list(score_placed(nlp, places, Work(2, n_process))) for nlp in (plain, merging))
     for one, other in zip(expected, found, strict=True):
-        [plain_span], [span] = one.spans[TEXT_SPAN], other.spans[TEXT_SPAN]
+        [plain_span], [span] = named_spans(one, TEXT_SPAN), named_spans(other, TEXT_SPAN)
         assert len(other) < len(one) and span.text == plain_span.text
         assert span._.pll == pytest.approx(plain_span._.pll, abs=1e-5)
         assert other._.pll == pytest.approx(one._.pll, abs=1e-5)
