@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoints
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 # The models are tiny, and each core has a process of tests: a second thread would cost more than it brings.
@@ -39,7 +40,8 @@ settings.load_profile("short")
 # The folder with data that is not in the repository: data/blimp, data/brown, data/eventsadapt, data/published, corpus,
 # and real tokenizers as tokenizers/NAME.
 DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") else None
-
+# The folder of the built-in model.
+BUILTIN = Path(spacy_pll.__file__).parent / "language_model" / "builtin"
 
 # The folders of what stands on the package: scripts, pages, the release.
 PROJECT = [Path(__file__).parent / name for name in ("paper", "project", "tuning")]
@@ -158,6 +160,9 @@ SENTENCES = [
     "Ein Bär läuft über die Straße, 犬も歩けば棒に当たる, שלום עולם, мир.",
 ]
 PARAGRAPH = " ".join(SENTENCES[:4])
+
+# What can count as a word.
+UNITS = get_args(get_type_hints(spacy_pll.ScoringSettings)["words"])
 
 # Text that has broken aligners: joiners, combining marks, right-to-left, no spaces, invisible and special pieces.
 ODD_PIECES = [
@@ -283,6 +288,11 @@ def build_transformer(architecture, tokenizer, positions=140, **more):
     return model
 
 
+def masked_model(*arguments, **settings):
+    """The language model that a config names, not loaded yet."""
+    return spacy.registry.architectures.get("spacy-pll.MaskedLM.v1")(*arguments, **settings)
+
+
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
     """model_folder(architecture, tokenizer name): a folder with a tiny random model, made once a session."""
@@ -306,7 +316,7 @@ def model_folder(tmp_path_factory):
 # Folders and modules of tests in which each model is read and tried anew.
 ANEW = {"language_model", "models", "test_faults", "test_model_of_the_user", "test_program"}
 # Folders of models that no test changes; what was read there, and what was found of them.
-UNCHANGED = {str(Path(spacy_pll.__file__).parent / "language_model" / "builtin")}
+UNCHANGED = {str(BUILTIN)}
 READ, FOUND = {}, {}
 
 
@@ -347,14 +357,12 @@ def find_once(find, forward, texts, *more):
 @pytest.fixture(scope="session")
 def language_model(model_folder):
     """language_model(architecture, tokenizer name): the same, loaded once a session."""
-    from spacy_pll.language_model.architectures import MaskedLanguageModel
-
     loaded = {}
 
     def get(*args, **more):
         folder = model_folder(*args, **more)
         if folder not in loaded:
-            loaded[folder] = MaskedLanguageModel(str(folder))
+            loaded[folder] = masked_model(str(folder))
             loaded[folder].load()
         return loaded[folder]
 
@@ -372,6 +380,12 @@ def make_nlp(model_folder):
         return nlp
 
     return make
+
+
+@pytest.fixture
+def parts_of(monkeypatch):
+    """parts_of(number): a run writes a part after so many texts, and not after thousands."""
+    return lambda number: monkeypatch.setattr("spacy_pll.corpus.runs.TEXTS_PER_PART", number)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from thinc.compat import has_cupy
 
 from spacy_pll import PLLError, ScoringSettings, get_scorer, score, score_words
 from spacy_pll.files import files_digest, folder_digest
-from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import (
     SETTINGS,
     SPAN_GETTERS,
@@ -34,7 +33,7 @@ from spacy_pll.pipelines import (
 )
 
 from .cli.conftest import run
-from .conftest import SENTENCES, build_transformer, get_tokenizer
+from .conftest import BUILTIN, SENTENCES, build_transformer, get_tokenizer
 
 
 @pytest.mark.parametrize("function", [score, score_words, make_pipeline, PipelineSettings])

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.advice.lines import HEAD, signs_of_table
-from spacy_pll.corpus.readers import read_records
+
+from ..corpus.reading import read_records
 
 SENTENCES = ["The cats sleep.", "She left, and he stayed.", "Who saw it?", "It was 3.14 or so.", "Chapter 4", "Yes", ""]
 
@@ -72,7 +73,7 @@ def test_lines_of_text_are_no_table(lines):
 def said(path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        texts = [record.text for record in read_records(str(path))]
+        texts = [record.text for record in read_records(path)]
     return texts, [str(one.message) for one in caught]
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.util import ignore_error
 
-from spacy_pll import compare, compare_pairs
-from spacy_pll.visualize import render_comparison
+from spacy_pll import compare, compare_pairs, visualize
 
 from ..conftest import SENTENCES, odd_text
 
@@ -70,7 +69,7 @@ def test_a_version_without_a_wordpiece_comes_last(nlp, blank):
     assert compare(nlp, blank, SENTENCES[0]).difference == math.inf
     assert compare(nlp, SENTENCES[0], blank).difference == -math.inf
     assert compare(nlp, " ", "\n").difference == 0
-    html = render_comparison(compare(nlp, SENTENCES[0], blank))
+    html = visualize.render_comparison(compare(nlp, SENTENCES[0], blank))
     assert "one version has no wordpiece, so it has no score" in html and "inf" not in html
     assert html.count("<small>not scored</small>") == 1
 

@@ -11,13 +11,12 @@ from types import MappingProxyType
 import pytest
 import transformers as hf
 
-from spacy_pll.cli import LazyCommands
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.prediction.asking import WorkDone
 
 from ..conftest import get_tokenizer, write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
-from .conftest import invoke, parameters_of
+from .conftest import COMMANDS, invoke, parameters_of
 
 ROWS = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
 VARIANTS = [{"mutant": one, "dms": n, "gene": "p", "seq": PROTEIN} for n, one in enumerate(("M1A", "K2R", "T3W"))]
@@ -145,7 +144,7 @@ def fails_early(models, tmp_path, monkeypatch):
 
 
 def test_each_command_that_scores_is_here():
-    assert set(LazyCommands()) - set(CALLS) == {"unigrams", "explore", "lm-eval"}
+    assert set(COMMANDS) - set(CALLS) == {"unigrams", "explore", "lm-eval"}
 
 
 def wrong_values(one, given):

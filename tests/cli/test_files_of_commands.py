@@ -11,10 +11,9 @@ import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
 
-from .conftest import run
+from .conftest import COMMANDS, run
 
 READERS = ("score", "words", "suite", "render", "slots", "pairs", "choices", "ppl", "agree", "margins", "variants",
            "unigrams")  # fmt: skip
@@ -22,9 +21,9 @@ READERS = ("score", "words", "suite", "render", "slots", "pairs", "choices", "pp
 
 def test_each_command_that_reads_tables_has_the_options_for_them():
     for name in READERS:
-        parameters = {parameter.name for parameter in LazyCommands()[name].params}
+        parameters = {parameter.name for parameter in COMMANDS[name].params}
         assert vars(FileOptions()).keys() <= parameters, name
-    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(LazyCommands())
+    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(COMMANDS)
 
 
 @pytest.fixture

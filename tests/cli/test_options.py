@@ -7,14 +7,11 @@ import pytest
 
 import spacy_pll
 from spacy_pll import PLLError, WordTable, score_words
-from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
 from spacy_pll.pipelines import SETTINGS, PipelineSettings
 from spacy_pll.settings import ScoringSettings, describe_settings
 
-from .conftest import run
-
-COMMANDS = LazyCommands()
+from .conftest import COMMANDS, run
 
 
 def options(command):

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from spacy_pll.analysis import filling
-from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream import known, parts
 
 from ..conftest import write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
-from .conftest import parameters_of, run
+from .conftest import COMMANDS, parameters_of, run
 
 # To the tiny tokenizer, words that it does not know are one piece.
 pytestmark = pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
@@ -80,7 +79,7 @@ def call(tmp_path, monkeypatch, model_folder):
 
 
 def test_the_commands_that_go_on():
-    goes_on = {one for one in LazyCommands() if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
+    goes_on = {one for one in COMMANDS if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
     assert goes_on == {*OUTPUTS, "score"}
 
 

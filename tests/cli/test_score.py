@@ -21,7 +21,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin, Span
 
 from spacy_pll import PLLScorer, WordTable, to_dataframe
-from spacy_pll.corpus import runs, scored_texts
+from spacy_pll.corpus import scored_texts
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.settings import BATCH_SIZE
 
@@ -227,9 +227,9 @@ def test_it_says_where_it_wrote_how_many_texts_and_how_long_it_took(tiny, tmp_pa
         assert "Wrote" not in run("score", source, "-", *tiny).output
 
 
-def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_path, monkeypatch):
+def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_path, monkeypatch, parts_of):
     source, output = write_lines(tmp_path / "in.txt", SENTENCES), tmp_path / "out.jsonl"
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+    parts_of(1)
 
     def stop(scored, *_):
         yield from islice(scored, 3)
@@ -543,12 +543,12 @@ def test_other_errors_are_messages(tiny, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 3), (6000, 12)])
-def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
+def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, parts_of, size, parts_done):
     """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
 
     A part of 32 texts has about 4,000 bytes. The first of that size is refused, or the joined file.
     """
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 32)
+    parts_of(32)
     texts = (SENTENCES * 320)[:320]
     source = write_lines(tmp_path / "in.txt", texts)
     arguments = (source, tmp_path / "out.jsonl", *tiny, "--batch-size", 8)
@@ -569,8 +569,8 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
 
 
 @pytest.mark.slow
-def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 64)
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, parts_of):
+    parts_of(64)
     rng = random.Random(0)
     texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(650)]
     source = write_lines(tmp_path / "in.txt", texts)

@@ -10,10 +10,10 @@ import torch
 from spacy_pll import InputError, Pair, compare, make_pipeline, score_suite
 from spacy_pll.evaluation.crows_pairs import MEASURES, VALUES, CrowsPairs, read_crows_pairs
 from spacy_pll.files import OutputError
-from spacy_pll.language_model import BUILTIN
 
 from ..analysis.test_comparison import VERSIONS
 from ..cli.conftest import run
+from ..conftest import BUILTIN
 from ..reference import load_model
 from .given_scores import of_pieces
 

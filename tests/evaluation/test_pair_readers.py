@@ -3,9 +3,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from spacy_pll import read_choices, read_variants
+from spacy_pll import read_choices, read_suite, read_variants
 from spacy_pll.errors import InputError, settings_in
-from spacy_pll.evaluation.acceptability import read_acceptability
 from spacy_pll.evaluation.items import Pair, default_columns, levels
 from spacy_pll.evaluation.pair_readers import KNOWN, read_pairs
 
@@ -362,7 +361,12 @@ def test_lines_beside_tables_describe_them(tmp_path):
         (read_pairs, {"sentence": "s", "label": "l"}, "s,l\nIt is.,1\nIt are.,0\n", "s,k\nIt is.,1\nIt are.,0\n"),
         (read_choices, {"options": ["a", "b"]}, "a,b,label\nx,y,0\n", "a,c,label\nx,y,0\n"),
         (read_choices, {}, "sentence_good,sentence_bad\nx,y\n", "good,bad\nx,y\n"),
-        (read_acceptability, {}, "sentence,label\nIt is.,1\nIt are.,0\n", "sentence,k\nIt is.,1\n"),
+        (
+            lambda path: read_suite(path, "acceptability"),
+            {},
+            "sentence,label\nIt is.,1\nIt are.,0\n",
+            "sentence,k\nIt is.,1\n",
+        ),
         (read_variants, {}, "mutant\nA1G\n", "variant\nA1G\n"),
     ],
 )

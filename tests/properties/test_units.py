@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll import score_continuations
-from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference
-from ..conftest import SENTENCES, odd_text, scores
+from ..conftest import SENTENCES, UNITS, odd_text, scores
 from ..test_metrics import METRICS
 
 MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("xlm-roberta", "unigram")]
@@ -63,7 +62,7 @@ def test_units_of_one_word_each_change_nothing(make_nlp, words):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", UNITS)
 def test_scores_are_those_of_brute_force(make_nlp, metric, words):
     """The words that a unit reaches into are one: "Smith's co-workers" takes in the parts of "co-workers", and, where
     white space separates words, "Smith" takes in "'s".

@@ -12,12 +12,11 @@ from itertools import count, islice
 import pytest
 
 from spacy_pll import PipelineSettings, files
-from spacy_pll.corpus import runs, scored_texts
-from spacy_pll.corpus.inputs import Input
+from spacy_pll.corpus import scored_texts
 from spacy_pll.corpus.runs import Run, score_to_file
-from spacy_pll.corpus.scored_texts import Scoring
 
 from ..conftest import SENTENCES
+from ..corpus.running import make_run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -86,9 +85,9 @@ def run_and_stop(number, how, folder, run, options):
 
 
 @pytest.fixture
-def begun(make_nlp, model_folder, monkeypatch, tmp_path):
+def begun(make_nlp, model_folder, monkeypatch, parts_of, tmp_path):
     """begun(name): what a run begins with, in a new folder; the run; its options; and what it must give."""
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+    parts_of(1)
     nlp = make_nlp("bert")
     monkeypatch.setattr(Run, "make_pipeline", lambda run: nlp)  # loading it again and again takes long
 
@@ -97,9 +96,7 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
         folder.mkdir()
         (folder / "in.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[:3]))
         output = folder / "out.jsonl"
-        run = Run(
-            Input(str(folder / "in.txt")), Scoring(PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
-        )
+        run = make_run(folder / "in.txt", PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
         score_to_file(run, str(output))
         expected = output.read_bytes()
         if name == "new":

@@ -15,14 +15,13 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from spacy_pll import PipelineSettings, PLLError, make_pipeline
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.runs import Run, make_manifest
-from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.corpus.runs import make_manifest
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.user_code import ImportedCode, import_code
 
 from .. import reference
 from ..conftest import SENTENCES, get_tokenizer
+from ..corpus.running import make_run
 from ..doc_examples import ROOT
 
 # The file that docs/models.md names.
@@ -189,7 +188,7 @@ def test_a_run_depends_on_the_file(folder, tmp_path):
     code.write_text(CODE)
     texts.write_text("\n".join(SENTENCES))
     pipeline = PipelineSettings(str(folder / "model"), code=str(code))
-    run = Run(Input(str(texts)), Scoring(pipeline))
+    run = make_run(texts, pipeline)
     manifests = [make_manifest(run, run.make_pipeline(), 0, "", [])["code"]]
     code.write_text(CODE + "\n# changed\n")
     manifests.append(make_manifest(run, run.make_pipeline(), 0, "", [])["code"])

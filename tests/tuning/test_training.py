@@ -11,7 +11,8 @@ from scripts.tuning.examples import draw_parts
 from scripts.tuning.runs import load_model
 from scripts.tuning.texts import ContextMaker, sample_passages
 from scripts.tuning.training import Trainer, divergence, rate_factor
-from spacy_pll.corpus.readers import read_records
+
+from ..corpus.reading import read_records
 
 
 @pytest.fixture
