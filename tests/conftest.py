@@ -30,6 +30,8 @@ from spacy.tokens.underscore import Underscore  # noqa: E402
 import spacy_pll  # noqa: E402
 
 torch.set_num_threads(1)
+# Nobody reads the files of tests after a power cut, and to wait for the disk took longer than to write them.
+os.fsync = lambda file: None
 # Examples for each property. Those of `pytest` are the same in each run, so that no change fails by what it did not
 # touch; `pytest --hypothesis-profile thorough` looks further, with new ones each time.
 for name, examples in (("short", 20), ("thorough", 300)):
@@ -106,8 +108,8 @@ def pytest_itemcollected(item):
     named = {
         value for value in getattr(item, "callspec", item).__dict__.get("params", {}).values() if type(value) is str
     }
-    others = {*ALL_ARCHITECTURES, *REAL_TOKENIZERS}.difference(MAIN_ARCHITECTURES)
-    if named & others and not named.intersection(MAIN_ARCHITECTURES):
+    others = {*ALL_ARCHITECTURES}.difference(MAIN_ARCHITECTURES)
+    if named.intersection(REAL_TOKENIZERS) or named & others and not named.intersection(MAIN_ARCHITECTURES):
         item.add_marker("slow")
     if item.config.getoption("gpu") and item.get_closest_marker("cpu"):
         item.add_marker(pytest.mark.skip(reason="of a CPU"))
@@ -352,6 +354,21 @@ def find_once(find, forward, texts, *more):
     if key not in FOUND:
         FOUND[key] = find(forward, texts, *more)
     return FOUND[key]
+
+
+@pytest.fixture(scope="session")
+def protein_folder(tmp_path_factory):
+    """protein_folder(kind): a folder with a tiny model of proteins, "esm" or "bert", made once a session."""
+    from .protein_models import save_protein_model
+
+    @cache
+    def make(kind="bert"):
+        folder = tmp_path_factory.mktemp(f"protein-{kind}")
+        save_protein_model(folder, kind)
+        UNCHANGED.add(str(folder))
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session")

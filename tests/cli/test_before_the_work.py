@@ -15,7 +15,7 @@ from spacy_pll.metrics import pll_metrics
 from spacy_pll.prediction.asking import WorkDone
 
 from ..conftest import get_tokenizer, write_jsonl
-from ..protein_models import PROTEIN, save_protein_model
+from ..protein_models import PROTEIN
 from .conftest import COMMANDS, invoke, parameters_of
 
 ROWS = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
@@ -80,14 +80,13 @@ def write_table(path, rows):
 
 
 @pytest.fixture(scope="module")
-def models(model_folder, tmp_path_factory):
-    protein, gpt2 = (tmp_path_factory.mktemp(name) for name in ("protein", "gpt2"))
-    save_protein_model(protein, "bert")
+def models(model_folder, protein_folder, tmp_path_factory):
+    gpt2 = tmp_path_factory.mktemp("gpt2")
     tokenizer = get_tokenizer("causal-gpt2")
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=140)
     hf.GPT2LMHeadModel(config).save_pretrained(gpt2)
     tokenizer.save_pretrained(gpt2)
-    return {"bert": str(model_folder("bert")), "gpt2": str(gpt2), "protein": str(protein)}
+    return {"bert": str(model_folder("bert")), "gpt2": str(gpt2), "protein": str(protein_folder())}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream import known, parts
 
 from ..conftest import write_jsonl
-from ..protein_models import PROTEIN, save_protein_model
+from ..protein_models import PROTEIN
 from .conftest import COMMANDS, parameters_of, run
 
 # To the tiny tokenizer, words that it does not know are one piece.
@@ -37,7 +37,7 @@ FAULTS = [(command, name) for command, outputs in OUTPUTS.items() for name in ou
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, model_folder):
+def call(tmp_path, monkeypatch, model_folder, protein_folder):
     """call(command, outputs, *options): run it in an empty folder."""
     monkeypatch.chdir(tmp_path)
     write_jsonl(Path("in.jsonl"), *ROWS)
@@ -70,9 +70,7 @@ def call(tmp_path, monkeypatch, model_folder):
             given += ["--reader", "acceptability", "--sentence", "good", "--label", "label=0"]
             write_jsonl(Path("in.jsonl"), *ROWS, {**ROWS[0], "good": ROWS[0]["bad"], "label": 1})
         if command == "variants":
-            Path("protein").mkdir(exist_ok=True)
-            save_protein_model(Path("protein"), "bert")
-            given = ["--sequence", PROTEIN[:5], "--model", "protein"]
+            given = ["--sequence", PROTEIN[:5], "--model", protein_folder()]
         return run(command, *given, *(part for pair in outputs.items() for part in pair if part), *options, **how)
 
     return call

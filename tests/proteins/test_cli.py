@@ -13,7 +13,7 @@ from spacy_pll.proteins import assays
 from spacy_pll.stream.known import KeptScores
 
 from ..cli.conftest import run
-from ..conftest import write_jsonl
+from ..conftest import UNCHANGED, write_jsonl
 from ..protein_models import PROTEIN, save_protein_model
 
 
@@ -21,6 +21,7 @@ from ..protein_models import PROTEIN, save_protein_model
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("protein")
     save_protein_model(folder, "bert")
+    UNCHANGED.add(str(folder))
     return folder
 
 

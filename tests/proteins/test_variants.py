@@ -16,7 +16,7 @@ from spacy_pll.proteins.assays import Assay, score_assays
 from spacy_pll.proteins.variants import AMINO_ACIDS, measured_effects
 from spacy_pll.stream.known import KeptScores
 
-from ..conftest import build_transformer
+from ..conftest import UNCHANGED, build_transformer
 from ..protein_models import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
 from ..reference import predict
 
@@ -28,6 +28,7 @@ OTHERS = ["mask", "wt", "mut", "match"]
 @pytest.fixture(scope="module")
 def protein_models(tmp_path_factory):
     folders = {kind: tmp_path_factory.mktemp(kind) for kind in ("esm", "bert")}
+    UNCHANGED.update(map(str, folders.values()))
     return {kind: (folder, *save_protein_model(folder, kind)) for kind, folder in folders.items()}
 
 

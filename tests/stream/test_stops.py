@@ -131,7 +131,7 @@ def contents(folder):
 @pytest.mark.parametrize(
     ("name", "how", "step"),
     [
-        ("other", "kill", 5),  # among the tests that are not slow, some of its places
+        ("other", "kill", 11),  # among the tests that are not slow, some of its places
         *(
             pytest.param(name, how, 1, marks=pytest.mark.slow)
             for name in ("new", "other", "damaged", "gap")

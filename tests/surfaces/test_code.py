@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -164,10 +165,16 @@ def test_a_file_with_a_metric_of_a_name_that_is_taken(tmp_path, monkeypatch):
         make_pipeline(code=str(code))
 
 
+def modules_of(sent):
+    return [one.__module__ for one in pickle.loads(sent)[1:]]
+
+
 def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch):
-    """As workers are where they are not forked: two files, one after the other, and a function of one of them."""
+    """As workers are where they are not forked: two files, one after the other, and a function of one of them. This one
+    was forked before the files were there.
+    """
     monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())
-    names = ["first_of_two", "second_of_two"]
+    names, worker = ["first_of_two", "second_of_two"], multiprocessing.get_context("fork").Pool(1)
     for name in names:
         (tmp_path / f"{name}.py").write_text(
             "from spacy_pll import metrics\n"
@@ -175,11 +182,9 @@ def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch)
             "def mine(word):\n    return metrics.one_row_per_piece(word[:, None] <= word[None, :])\n"
         )
         import_code(str(tmp_path / f"{name}.py"))
-    sent = tmp_path / "sent"
-    sent.write_bytes(pickle.dumps([ImportedCode(), *map(pll_metrics.get, names)]))
-    script = "import pickle, sys; print(*(one.__module__ for one in pickle.load(open(sys.argv[1], 'rb'))[1:]))"
-    done = subprocess.run([sys.executable, "-c", script, sent], capture_output=True, text=True, check=True)
-    modules = done.stdout.split()
+    sent = pickle.dumps([ImportedCode(), *map(pll_metrics.get, names)])
+    with worker:
+        modules = worker.apply(modules_of, [sent])
     assert len(set(modules)) == 2 and all(name.startswith("python_code") for name in modules)
 
 
