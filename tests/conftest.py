@@ -69,6 +69,24 @@ groups = [group for group in installed.groups if group.startswith(("spacy", "thi
 catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy((group, installed.select(group=group)) for group in groups)
 
 
+make_blank = spacy.blank
+
+
+@cache
+def filled_config(lang):
+    return make_blank(lang).config
+
+
+def blank(name, **more):
+    """A blank pipeline, whose config spaCy fills in and checks once, and not each time."""
+    if more:
+        return make_blank(name, **more)
+    return spacy.util.get_lang_class(name).from_config(filled_config(name), auto_fill=False, validate=False)
+
+
+spacy.blank = blank
+
+
 def is_default(config):
     """Whether `pytest` runs without `-m`."""
     return config.option.markexpr in config.getini("addopts")
@@ -323,13 +341,19 @@ READ, FOUND = {}, {}
 
 
 @pytest.fixture(autouse=True)
-def models_are_read_and_tried_once(request, monkeypatch):
-    """A model is read, and what it allows is found out, when it is first loaded, but in tests of models each time: this
-    was a third of the time of the tests of commands.
-    """
-    base = sys.modules.get("spacy_pll.language_model.base")
+def models_are_read_and_tried_once(request):
+    """In tests of models each time, where they do not ask for `tried_once`."""
     folders_and_module = request.path.relative_to(Path(__file__).parent).with_suffix("").parts
-    if base and ANEW.isdisjoint(folders_and_module):
+    if ANEW.isdisjoint(folders_and_module):
+        request.getfixturevalue("tried_once")
+
+
+@pytest.fixture
+def tried_once(monkeypatch):
+    """A model is read, and what it allows is found out, when it is first loaded: this was a third of the time of the
+    tests of commands.
+    """
+    if base := sys.modules.get("spacy_pll.language_model.base"):
         monkeypatch.setattr(base, "read_checkpoint", partial(read_once, base.read_checkpoint))
         for name in ("find_capabilities", "find_direction", "find_shift"):
             monkeypatch.setattr(base, name, partial(find_once, getattr(base, name)))

@@ -90,7 +90,8 @@ def used(model_folder, protein_folder, tmp_path_factory):
     return Used(
         nlp=nlp, one=one, folder=folder, docs=dict(zip(TEXTS, nlp.pipe(TEXTS))),
         pairs=spacy_pll.minimal_pairs(several, pairs), liked=spacy_pll.choices(several, LIKED),
-        tokenizer=spacy_pll.get_scorer(nlp).model.load().tokenizer, proteins=spacy_pll.make_pipeline(str(protein_folder())),
+        tokenizer=spacy_pll.get_scorer(nlp).model.load().tokenizer,
+        proteins=spacy_pll.make_pipeline(str(protein_folder())),
         fillers=spacy_pll.score_continuations(one, "The", WORDS),
     )  # fmt: skip
 

@@ -64,6 +64,7 @@ def test_each_row_has_what_it_would_have_alone(data, width, heads, together, joi
         torch.testing.assert_close(found[row : row + 1, :, :length], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("tried_once")
 @pytest.mark.parametrize("architecture", sorted(ALL_ARCHITECTURES))
 def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
     for how in ({"metrics": ["word_l2r", "sentence_l2r"]}, {"mask_margin": 0}):
@@ -163,6 +164,7 @@ class _Looks(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
+@pytest.mark.usefixtures("tried_once")
 @pytest.mark.parametrize("architecture", sorted(ALL_ARCHITECTURES))
 def test_the_host_waits_for_no_number(make_nlp, as_on_a_gpu, architecture):
     for margin, texts in (None, TEXTS), (0, TEXTS), (0, [PARAGRAPH, PARAGRAPH, SENTENCES[0]]):
