@@ -212,7 +212,7 @@ def test_what_is_wrong_with_known_texts_is_said_again(make_nlp):
     """A run that goes on warns as one that was not stopped."""
     made = [Slot.of(text, "___", ("cat", "☃"), None, text) for text in TEXTS[:2]]
     for done in (0, 2):
-        with pytest.warns(UserWarning, match="1 candidate has a character that the tokenizer does not know"):
+        with pytest.warns(UserWarning, match="1 candidate .* does not know"):
             assert sum(map(len, Slots(make_nlp()).fill(made, done=done))) == 2 - done
 
 
@@ -231,7 +231,7 @@ def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
 
 
 def test_candidates_that_are_equal_to_the_tokenizer_are_named(make_nlp):
-    with pytest.warns(UserWarning, match="1 of the candidates are equal to others, such as 'the  souvenir' to 'the so"):
+    with pytest.warns(UserWarning, match="1 of the candidates .*such as 'the  souvenir' to 'the so"):
         slots(make_nlp(), TEXTS[:2], ["the souvenir", "the  souvenir", "cat"])
 
 
@@ -260,7 +260,7 @@ def test_unknown_candidates_are_counted_and_last(make_nlp):
     assert found[0][1] == ("☃", None, 0, None, None, None, True) and len(found[0]) == 2
     expected = slots(nlp, TEXTS[:2], ["cat", "the souvenir"], keep=1)
     assert [some[0][:6] for some in found] == [some[0][:6] for some in expected]
-    with pytest.raises(ValueError, match="Text 2: the tokenizer knows no candidate, such as '☃'"):
+    with pytest.raises(ValueError, match="Text 2: .* no candidate, such as '☃'"):
         slots(nlp, TEXTS[:2], [["cat"], ["☃"]])
 
 

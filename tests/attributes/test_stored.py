@@ -199,7 +199,7 @@ def test_docs_that_version_1_scored_are_refused(attr):
     doc = Doc(VOCAB, words=["a", "b"])
     doc.user_data = {("._.", f"by_hand{name}", i, None): -1.0 for name in ("", "_pieces", "_original") for i in (0, 2)}
     for read in (lambda: doc._.by_hand, lambda: doc[0]._.by_hand, lambda: find_names([doc], attr)):
-        with pytest.raises(ValueError, match="'a b ' was scored by version 1 of spacy-pll.*Score it again"):
+        with pytest.raises(ValueError, match="'a b ' .* version 1 .*Score it again"):
             read()
     again = Doc(VOCAB, words=["a", "b"], user_data=doc.user_data)
     set_values(again, attr, ["original"], [[-2.0], [-3.0]])

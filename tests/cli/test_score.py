@@ -257,7 +257,7 @@ def test_what_a_filter_needs_is_said_and_drawn(tiny, tmp_path):
     docs = ((tmp_path / name, ()) for name in ("t.spacy", "t.SPACY", "t.Spacy"))  # which have no rows
     for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ()), *docs):
         error = run("score", source, to, *tiny, "--plot", tmp_path / "q.svg", *more, fails=True).unwrapped_stderr
-        assert "--plot draws what is in a table of texts" in error
+        assert "--plot draws" in error
     assert "Quantiles" not in run("score", source, tmp_path / "t.csv", *tiny, "--tokens").stderr
 
 
@@ -461,10 +461,7 @@ def test_a_second_model_adds_its_scores(model_folder, tmp_path, ending):
     assert {name: columns[name] for name in before} == before
     assert columns["roberta_original"] == alone["pll_original"]
     message = run("score", second, tmp_path / f"b{ending}", *roberta, "--attr", "roberta", fails=True).unwrapped_stderr
-    assert (
-        "already has a column 'roberta_original', which the scores would overwrite. Rename or remove it, or give "
-        in message
-    )
+    assert "already has a column 'roberta_original'" in message
     assert "give another --attr" in run("score", second, tmp_path / f"b{ending}", *roberta, fails=True).unwrapped_stderr
     assert (
         "--attr must be a name" in run("score", first, second, "--attr", "a-b", "--force", fails=True).unwrapped_stderr
@@ -490,7 +487,7 @@ def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
     result = run(
         "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
     )
-    assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
+    assert "already has a column 'pll_word_l2r'" in result.unwrapped_stderr
 
 
 def test_scores_do_not_overwrite_a_column_of_a_stream(tiny):
@@ -636,7 +633,7 @@ def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, 
     write_jsonl(source, *({"text": text, "n": 1} for text in texts))
     options = (*tiny, *more, "--batch-size", 2)
     error = run("score", source, out, *options, "--max-length", 150, fails=True).unwrapped_stderr
-    assert "in.jsonl, line 2: the text has 200 characters, and at most 150 are read" in error
+    assert "line 2: the text has 200 characters, and at most 150" in error
     assert "Give --max-length 200, or --skip-errors" in error and not out.exists()
     run("score", source, out, *options, "--max-length", 200)
     with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):

@@ -42,7 +42,7 @@ def test_carriage_returns_within_the_lines_of_a_file_are_text(tmp_path_factory, 
 
 def test_a_carriage_return_within_a_row_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("text,n\na\rb,1\n", newline="")
-    with pytest.raises(InputError, match="line 2: a carriage return stands in the middle of a row. Put quotation"):
+    with pytest.raises(InputError, match="line 2: a carriage return .*quotation"):
         list(read_records(tmp_path / "a.csv"))
 
 

@@ -115,8 +115,8 @@ SURROGATE = pa.Array.from_buffers(
         (pa.table([["x"], ["y"]], names=["text", "text"]), "a.parquet: two columns have the same name"),
         ({"text": SURROGATE}, r"a.parquet, row 2: 'text' is not valid UTF-8 \(byte 1 is 0xed\)"),
         ({"text": ["x", "y"], "s": SURROGATE}, "a.parquet, row 2: 's' is not valid UTF-8"),
-        (b"", "a.parquet: this is not a Parquet file, or it is damaged"),
-        (b"PAR1 and so on PAR1", "a.parquet: this is not a Parquet file, or it is damaged"),
+        (b"", "a.parquet: .* not a Parquet file"),
+        (b"PAR1 and so on PAR1", "a.parquet: .* not a Parquet file"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_with_its_row(tmp_path, content, message):
@@ -164,7 +164,7 @@ def test_a_file_that_is_cut_off_or_altered_is_damaged(tmp_path):
     data = path.read_bytes()
     for damaged in (data[:-20], data[: len(data) // 2], data[:1000] + bytes(500) + data[1500:]):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="this is not a Parquet file, or it is damaged"):
+        with pytest.raises(InputError, match="is not a Parquet file"):
             list(read_records(path))
 
 

@@ -212,7 +212,7 @@ def test_names_that_are_not_utf8(tmp_path):
 
 def test_a_pipe_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(InputError, match="is a pipe or a device. Give - instead, and read it as standard input: < "):
+    with pytest.raises(InputError, match="is a pipe .*Give - instead.*: < "):
         list(read_records(tmp_path / "pipe.txt"))
 
 
@@ -223,7 +223,7 @@ def test_a_table_without_rows_has_its_columns(tmp_path):
         found = {}
         assert list(read_records(tmp_path / name, found=found.__setitem__)) == []
         assert found == {str(tmp_path / name): {"text": None, "n": None}}
-        with pytest.raises(InputError, match="line 1: there is no column 'line'. The columns are: 'text', 'n'"):
+        with pytest.raises(InputError, match="line 1: .* no column 'line'.*: 'text', 'n'"):
             list(read_records(tmp_path / name, "line"))
 
 

@@ -182,7 +182,7 @@ def test_lists_are_rescored_in_python(make_nlp):
     assert [one["id"] for one in same["hypotheses"]] == [0, 1, 2]
     with pytest.raises(ValueError, match="list 1: 'hypotheses' must be a list"):
         rescore(nlp, [{"texts": texts}], 0.5)
-    with pytest.raises(ValueError, match="`weight` must be a finite number, such as 0.5. It is nan"):
+    with pytest.raises(ValueError, match="`weight` must be a finite .*It is nan"):
         rescore(nlp, [], float("nan"))
     longest = rescore(nlp, [{"hypotheses": hypotheses}], 0.0, word_weight=10.0)[0]["hypotheses"]
     assert [(one["id"], one["rescored"]) for one in longest] == [(1, 29.0), (0, 20.0), (2, -2.0)]

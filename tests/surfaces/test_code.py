@@ -220,7 +220,7 @@ def test_commands_take_the_file(folder, tmp_path):
 
 
 def test_a_file_that_is_not_there_or_fails(tmp_path):
-    with pytest.raises(PLLError, match="There is no file 'none.py'. Set `code` to a Python file"):
+    with pytest.raises(PLLError, match="no file 'none.py'. Set `code`"):
         make_pipeline(code="none.py")
     (tmp_path / "wrong.py").write_text("1 / 0\n")
     with pytest.raises(PLLError, match="wrong.py cannot be imported: ZeroDivisionError"):

@@ -151,7 +151,7 @@ def test_an_architecture_that_brings_its_code_is_refused(folder, marker, file, e
         # There a tokenizer.json is read by the same class whatever the name of the tokenizer's own.
         assert spacy.load(folder)(SENTENCES[0])._.pll < 0
     else:
-        with pytest.raises(ValueError, match="needs code that comes with it, which is not run here unasked.*as `code`"):
+        with pytest.raises(ValueError, match="needs code .*not run here unasked.*as `code`"):
             spacy.load(folder)
     assert not marker.exists()
 

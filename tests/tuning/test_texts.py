@@ -74,7 +74,7 @@ def test_texts_to_measure_on(corpus, tokenizer):
 
 
 def test_too_few_texts(tokenizer):
-    with pytest.raises(InputError, match="nothing to train on: no text has a word"):
+    with pytest.raises(InputError, match="nothing to train on"):
         sample_passages(records("", " "), tokenizer, 0)
     with pytest.raises(InputError, match="nothing to measure on.* 1 passages are too few.*--dev-texts"):
         sample_passages(records("One text."), tokenizer, 0)

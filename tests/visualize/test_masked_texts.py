@@ -153,7 +153,7 @@ def test_what_no_single_text_says_is_refused(make_nlp, model_folder):
     with pytest.raises(ValueError, match="With `mask_margin`, .*no text.*Leave it out"):
         visualize.masked_texts(nlp, nlp(TEXT))
     nlp = make_nlp("bert", metrics=["original"])
-    with pytest.raises(ValueError, match="no scores under 'word_l2r'. Set `metrics` to a list with it"):
+    with pytest.raises(ValueError, match="no scores under 'word_l2r'. Set `metrics`"):
         visualize.masked_texts(nlp, nlp(TEXT), "word_l2r")
     nlp = spacy.blank("en")
     block = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert")), "cfg": 0.5}

@@ -67,9 +67,7 @@ def test_what_can_be_no_name_on_the_hub_is_not_downloaded(name):
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
 def test_a_file_in_the_place_of_a_folder(model_folder, name):
     path = str(model_folder("bert") / name)
-    with pytest.raises(
-        OSError, match="vocab.txt|is a file, and a model is a folder. Give the folder that has its conf"
-    ):
+    with pytest.raises(OSError, match="vocab.txt|is a file.* folder that has its conf"):
         load(path)
 
 
@@ -78,9 +76,7 @@ def test_a_tokenizer_that_needs_a_package(tmp_path, monkeypatch):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     for name in ("config.json", "tokenizer_config.json"):
         (tmp_path / name).write_text('{"model_type": "roformer", "tokenizer_class": "RoFormerTokenizer"}')
-    with pytest.raises(
-        ValueError, match="cannot be read. It needs a package that is not installed: .*(rjieba|protobuf)"
-    ):
+    with pytest.raises(ValueError, match="cannot be read. It needs a package .*(rjieba|protobuf)"):
         load(tmp_path)
 
 

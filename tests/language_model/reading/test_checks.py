@@ -159,7 +159,7 @@ def test_causal_checkpoint(tmp_path):
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2)
     hf.GPT2LMHeadModel(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="of type 'gpt2', for which transformers has no masked language model"):
+    with pytest.raises(ValueError, match="of type 'gpt2', .* no masked language model"):
         load(tmp_path)
 
 

@@ -211,7 +211,7 @@ def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
         return run(ids, lengths)
 
     monkeypatch.setattr(model.loaded.forward, "run", limited)
-    with pytest.raises(RuntimeError, match='cpu has not enough memory for a single row of .* `spans="strided"`'):
+    with pytest.raises(RuntimeError, match='cpu has not enough memory .* `spans="strided"`'):
         nlp(SENTENCES[0])
     blamed = []
     nlp.set_error_handler(lambda name, scorer, docs, error: blamed.extend(doc.text for doc in docs))
