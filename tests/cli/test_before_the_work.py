@@ -14,7 +14,7 @@ import transformers as hf
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.prediction.asking import WorkDone
 
-from ..conftest import get_tokenizer, write_jsonl
+from ..conftest import UNCHANGED, get_tokenizer, write_jsonl
 from ..protein_models import PROTEIN
 from .conftest import COMMANDS, invoke, parameters_of
 
@@ -86,6 +86,7 @@ def models(model_folder, protein_folder, tmp_path_factory):
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=140)
     hf.GPT2LMHeadModel(config).save_pretrained(gpt2)
     tokenizer.save_pretrained(gpt2)
+    UNCHANGED.add(str(gpt2))
     return {"bert": str(model_folder("bert")), "gpt2": str(gpt2), "protein": str(protein_folder())}
 
 
