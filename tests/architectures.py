@@ -16,11 +16,9 @@ import numpy as np
 import spacy
 import transformers
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
-from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.windows import Contexts, read_spans
 
-from .conftest import ALL_ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer
+from .conftest import ALL_ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, masked_model
 from .reference import load_model, score_by_states
 from .scoring.planned import plan_of, plan_of_groups
 
@@ -51,7 +49,6 @@ def worst_difference(model, metrics=METRICS) -> float:
     RAISES (ValueError): The model cannot read groups.
     """
     contexts = contexts_of(model)
-    metrics = [get_metric(name) for name in metrics]
     loaded = model.load(groups=True)
     rows, groups = (limits._replace(max_tokens=10**6, max_targets=10**6) for limits in (loaded.rows, loaded.groups))
     exact = plan_of(contexts, metrics, rows, mask_id=loaded.mask_id)
@@ -96,7 +93,7 @@ def describe(architecture: str, folder: Path) -> tuple[str, dict[str, str], floa
     build_transformer(architecture, tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     local = " with local attention" if architecture == "modernbert-local" else ""
-    loaded = MaskedLanguageModel(str(folder)).load()
+    loaded = masked_model(str(folder)).load()
     worst, shared = 0.0, set()
     for attention, window in itertools.product(ATTENTIONS, WINDOWS):
         try:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoints
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 # The models are tiny, and each core has a process of tests: a second thread would cost more than it brings.
@@ -29,6 +30,8 @@ from spacy.tokens.underscore import Underscore  # noqa: E402
 import spacy_pll  # noqa: E402
 
 torch.set_num_threads(1)
+# Nobody reads the files of tests after a power cut, and to wait for the disk took longer than to write them.
+os.fsync = lambda file: None
 # Examples for each property. Those of `pytest` are the same in each run, so that no change fails by what it did not
 # touch; `pytest --hypothesis-profile thorough` looks further, with new ones each time.
 for name, examples in (("short", 20), ("thorough", 300)):
@@ -39,7 +42,8 @@ settings.load_profile("short")
 # The folder with data that is not in the repository: data/blimp, data/brown, data/eventsadapt, data/published, corpus,
 # and real tokenizers as tokenizers/NAME.
 DATA = Path(os.environ["SPACY_PLL_DATA"]) if os.environ.get("SPACY_PLL_DATA") else None
-
+# The folder of the built-in model.
+BUILTIN = Path(spacy_pll.__file__).parent / "language_model" / "builtin"
 
 # The folders of what stands on the package: scripts, pages, the release.
 PROJECT = [Path(__file__).parent / name for name in ("paper", "project", "tuning")]
@@ -63,6 +67,24 @@ class OfSpacy(dict):
 installed = catalogue.AVAILABLE_ENTRY_POINTS
 groups = [group for group in installed.groups if group.startswith(("spacy", "thinc"))]
 catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy((group, installed.select(group=group)) for group in groups)
+
+
+make_blank = spacy.blank
+
+
+@cache
+def filled_config(lang):
+    return make_blank(lang).config
+
+
+def blank(name, **more):
+    """A blank pipeline, whose config spaCy fills in and checks once, and not each time."""
+    if more:
+        return make_blank(name, **more)
+    return spacy.util.get_lang_class(name).from_config(filled_config(name), auto_fill=False, validate=False)
+
+
+spacy.blank = blank
 
 
 def is_default(config):
@@ -104,8 +126,8 @@ def pytest_itemcollected(item):
     named = {
         value for value in getattr(item, "callspec", item).__dict__.get("params", {}).values() if type(value) is str
     }
-    others = {*ALL_ARCHITECTURES, *REAL_TOKENIZERS}.difference(MAIN_ARCHITECTURES)
-    if named & others and not named.intersection(MAIN_ARCHITECTURES):
+    others = {*ALL_ARCHITECTURES}.difference(MAIN_ARCHITECTURES)
+    if named.intersection(REAL_TOKENIZERS) or named & others and not named.intersection(MAIN_ARCHITECTURES):
         item.add_marker("slow")
     if item.config.getoption("gpu") and item.get_closest_marker("cpu"):
         item.add_marker(pytest.mark.skip(reason="of a CPU"))
@@ -158,6 +180,9 @@ SENTENCES = [
     "Ein Bär läuft über die Straße, 犬も歩けば棒に当たる, שלום עולם, мир.",
 ]
 PARAGRAPH = " ".join(SENTENCES[:4])
+
+# What can count as a word.
+UNITS = get_args(get_type_hints(spacy_pll.ScoringSettings)["words"])
 
 # Text that has broken aligners: joiners, combining marks, right-to-left, no spaces, invisible and special pieces.
 ODD_PIECES = [
@@ -283,6 +308,11 @@ def build_transformer(architecture, tokenizer, positions=140, **more):
     return model
 
 
+def masked_model(*arguments, **settings):
+    """The language model that a config names, not loaded yet."""
+    return spacy.registry.architectures.get("spacy-pll.MaskedLM.v1")(*arguments, **settings)
+
+
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
     """model_folder(architecture, tokenizer name): a folder with a tiny random model, made once a session."""
@@ -306,18 +336,24 @@ def model_folder(tmp_path_factory):
 # Folders and modules of tests in which each model is read and tried anew.
 ANEW = {"language_model", "models", "test_faults", "test_model_of_the_user", "test_program"}
 # Folders of models that no test changes; what was read there, and what was found of them.
-UNCHANGED = {str(Path(spacy_pll.__file__).parent / "language_model" / "builtin")}
+UNCHANGED = {str(BUILTIN)}
 READ, FOUND = {}, {}
 
 
 @pytest.fixture(autouse=True)
-def models_are_read_and_tried_once(request, monkeypatch):
-    """A model is read, and what it allows is found out, when it is first loaded, but in tests of models each time: this
-    was a third of the time of the tests of commands.
-    """
-    base = sys.modules.get("spacy_pll.language_model.base")
+def models_are_read_and_tried_once(request):
+    """In tests of models each time, where they do not ask for `tried_once`."""
     folders_and_module = request.path.relative_to(Path(__file__).parent).with_suffix("").parts
-    if base and ANEW.isdisjoint(folders_and_module):
+    if ANEW.isdisjoint(folders_and_module):
+        request.getfixturevalue("tried_once")
+
+
+@pytest.fixture
+def tried_once(monkeypatch):
+    """A model is read, and what it allows is found out, when it is first loaded: this was a third of the time of the
+    tests of commands.
+    """
+    if base := sys.modules.get("spacy_pll.language_model.base"):
         monkeypatch.setattr(base, "read_checkpoint", partial(read_once, base.read_checkpoint))
         for name in ("find_capabilities", "find_direction", "find_shift"):
             monkeypatch.setattr(base, name, partial(find_once, getattr(base, name)))
@@ -345,16 +381,29 @@ def find_once(find, forward, texts, *more):
 
 
 @pytest.fixture(scope="session")
+def protein_folder(tmp_path_factory):
+    """protein_folder(kind): a folder with a tiny model of proteins, "esm" or "bert", made once a session."""
+    from .protein_models import save_protein_model
+
+    @cache
+    def make(kind="bert"):
+        folder = tmp_path_factory.mktemp(f"protein-{kind}")
+        save_protein_model(folder, kind)
+        UNCHANGED.add(str(folder))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def language_model(model_folder):
     """language_model(architecture, tokenizer name): the same, loaded once a session."""
-    from spacy_pll.language_model.architectures import MaskedLanguageModel
-
     loaded = {}
 
     def get(*args, **more):
         folder = model_folder(*args, **more)
         if folder not in loaded:
-            loaded[folder] = MaskedLanguageModel(str(folder))
+            loaded[folder] = masked_model(str(folder))
             loaded[folder].load()
         return loaded[folder]
 
@@ -372,6 +421,12 @@ def make_nlp(model_folder):
         return nlp
 
     return make
+
+
+@pytest.fixture
+def parts_of(monkeypatch):
+    """parts_of(number): a run writes a part after so many texts, and not after thousands."""
+    return lambda number: monkeypatch.setattr("spacy_pll.corpus.runs.TEXTS_PER_PART", number)
 
 
 @pytest.fixture

@@ -9,13 +9,10 @@ import warnings
 import numpy as np
 import spacy
 
-from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.windows import Context
-from spacy_pll.scoring.wordpieces import WORDS
 
-from .conftest import TINY_TOKENIZERS, get_tokenizer
-from .scoring.planned import MASK, fake_model, plans_of, scores_of
+from .conftest import TINY_TOKENIZERS, UNITS, get_tokenizer
+from .scoring.planned import MASK, fake_model, make_limits, metrics_of, plans_of, scores_of
 from .scoring.reading import read
 from .scoring.test_wordpieces import check_alignment
 from .test_metrics import METRICS
@@ -36,7 +33,7 @@ def _check(data: bytes):
     if not len(doc):
         return
     tokenizer = get_tokenizer([*TINY_TOKENIZERS][choice[0] % len(TINY_TOKENIZERS)])
-    unit = WORDS[choice[1] % len(WORDS)]
+    unit = UNITS[choice[1] % len(UNITS)]
     check_alignment(doc, tokenizer, unit)
     spans = _spans(doc, choice[2:6])
     wanted = None if choice[6] % 2 else np.arange(len(doc)) % (1 + choice[6] // 2) == 0
@@ -85,13 +82,12 @@ def check_contexts(doc, spans, wordpieces, wanted, max_length, contexts, covered
 
 
 def check_plan(contexts, names, max_tokens, max_targets, pad, max_ids):
-    metrics = [get_metric(name) for name in names]
     contexts = [Context(c.ids, c.first, c.word, c.scored, c.to_score) for c in contexts]
-    plans = plans_of(contexts, metrics, PassLimits(max_tokens, max_targets, 0, pad), max_ids=max_ids)
+    plans = plans_of(contexts, names, make_limits(max_tokens, max_targets, pads=pad), max_ids=max_ids)
     for batch in (batch for plan in plans for batch in plan.batches):
         assert batch.n_rows == 1 or batch.size <= max_tokens and batch.n_targets <= max_targets
     for context, scores in zip(contexts, scores_of(plans, contexts, len(names)), strict=True):
-        for name, metric, values in zip(names, metrics, scores):
+        for name, metric, values in zip(names, metrics_of(names), scores):
             expected = np.zeros(len(context.word))
             n, asked = len(context.word), np.flatnonzero(context.to_score | (not metric.shows_what_follows))
             rows = metric.mask_rows(context.word[asked])

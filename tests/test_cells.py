@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.cells import NA, Missing, is_missing, label_of, name_of, number_in, numbers_in, whole_number
 from spacy_pll.corpus.decimals import DecimalComma
-from spacy_pll.corpus.readers import read_rows
-from spacy_pll.corpus.records import FileOptions
+
+from .corpus.reading import read_rows
 
 white_space = st.text(" \t\n\u00a0\u3000\u2009", max_size=3)
 MISSING = [None, "", " ", "\u00a0\t", math.nan, np.float32("nan"), Decimal("nan"), pd.NA, pd.NaT, Missing("NA")]
@@ -135,7 +135,5 @@ def test_the_names_are_marked_in_tables_alone(tmp_path, name):
         )
         read = [row["x"] for _, row in read_rows(tmp_path / f"a{ending}")]
         assert list(map(is_missing, read)) == [True, True, False] and read == [name, f" {name} ", f"{name}."]
-        assert not any(
-            is_missing(row["x"]) for _, row in read_rows(tmp_path / f"a{ending}", FileOptions(na_as_text=True))
-        )
+        assert not any(is_missing(row["x"]) for _, row in read_rows(tmp_path / f"a{ending}", na_as_text=True))
     assert not is_missing(cells_of(tmp_path, ".jsonl", [name])[0])

@@ -2,7 +2,9 @@ import pytest
 
 from spacy_pll import InputError
 from spacy_pll.compression import COMPRESSED
-from spacy_pll.corpus.readers import list_files, read_records
+from spacy_pll.corpus.readers import list_files
+
+from .corpus.reading import read_records
 
 
 @pytest.mark.parametrize("ending", COMPRESSED)
@@ -24,7 +26,7 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
     (tmp_path / f"e.spacy{ending}").write_bytes(b"not read")
     with pytest.warns(UserWarning, match="will not be read: 'e.spacy"):
         assert len(list_files(str(tmp_path))) == 4
-        records = list(read_records(str(tmp_path)))
+        records = list(read_records(tmp_path))
     assert [record.text for record in records] == ["One.", "Two.", "Three.", "Four.", "Five."]
     assert records[3].fields == {"file": f"c.csv{ending.upper()}", "n": "1"}
     path = tmp_path / f"a.txt{ending}"
@@ -34,4 +36,4 @@ def test_compressed_text_is_read_like_other_text(tmp_path, ending):
     for damaged in (whole[:-9], b"no compressed data", *altered):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=f"a.txt{ending}: the compressed file is damaged or incomplete"):
-            list(read_records(str(path)))
+            list(read_records(path))

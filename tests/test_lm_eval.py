@@ -269,7 +269,7 @@ def test_a_continuation_without_a_piece_is_an_error(make_lm, context, text, mess
 
 
 def test_tasks_that_need_text_are_refused(make_lm):
-    with pytest.raises(PLLError, match="These tasks need text that the model writes: task"):
+    with pytest.raises(PLLError, match="text that the model writes: task"):
         make_lm().generate_until([request("The", {}, kind="generate_until")])
 
 
@@ -299,7 +299,7 @@ def test_of_several_tasks_one_that_cannot_be_scored_is_refused_before_the_others
 
 def test_a_chat_template_is_refused(make_lm, tmp_path):
     write_choices(tmp_path, ITEMS)
-    with pytest.raises(PLLError, match="has no chat template: it scores a text as it is. Leave out"):
+    with pytest.raises(PLLError, match="has no chat template.*Leave out"):
         evaluate(make_lm(), tmp_path, "choices", apply_chat_template=True)
 
 

@@ -21,7 +21,6 @@ from thinc.compat import has_cupy
 
 from spacy_pll import PLLError, ScoringSettings, get_scorer, score, score_words
 from spacy_pll.files import files_digest, folder_digest
-from spacy_pll.language_model import BUILTIN
 from spacy_pll.pipelines import (
     SETTINGS,
     SPAN_GETTERS,
@@ -34,7 +33,7 @@ from spacy_pll.pipelines import (
 )
 
 from .cli.conftest import run
-from .conftest import SENTENCES, build_transformer, get_tokenizer
+from .conftest import BUILTIN, SENTENCES, build_transformer, get_tokenizer
 
 
 @pytest.mark.parametrize("function", [score, score_words, make_pipeline, PipelineSettings])
@@ -90,9 +89,9 @@ def test_settings_with_other_values_are_refused(setting, message):
 
 
 def test_a_language_that_spacy_does_not_have():
-    with pytest.raises(PLLError, match="`lang` is 'german', and spaCy has no such language. Set it to a code, such as"):
+    with pytest.raises(PLLError, match="`lang` is 'german'.*such as"):
         make_pipeline(lang="german")
-    with pytest.raises(PLLError, match="'enn', and spaCy has no such language. Similar: nn, en."):
+    with pytest.raises(PLLError, match="'enn', .*Similar: nn, en."):
         make_pipeline(lang="enn")
 
 
@@ -347,7 +346,7 @@ def test_the_block_of_a_pipeline_is_a_model(model_folder):
     assert block["precision"] is None
     for given in ("float32", "bfloat16"):
         assert make_pipeline(block, precision=given).get_pipe("pll").model.precision == given
-    with pytest.raises(ValueError, match="`precision` is 'float32', and the block of the model has 'bfloat16'"):
+    with pytest.raises(ValueError, match="`precision` is 'float32', .* 'bfloat16'"):
         make_pipeline({**block, "mixed_precision": True}, precision="float32")
 
 
@@ -424,7 +423,7 @@ def test_a_pipeline_is_no_language_model(make_nlp, tmp_path):
     for model in (str(tmp_path), {"name": str(tmp_path)}):
         nlp = spacy.blank("en")
         nlp.add_pipe("pll", config={"model": model})
-        with pytest.raises(ValueError, match="is a spaCy pipeline, not a language model. Load it with spacy.load"):
+        with pytest.raises(ValueError, match="is a spaCy pipeline.*spacy.load"):
             nlp(SENTENCES[0])
 
 
@@ -486,7 +485,7 @@ def test_one_of_several_components_is_chosen_and_the_others_do_not_run(two):
         nlp = make_pipeline(two, component=name, words="whitespace")
         assert nlp.component_names == [name] and get_scorer(nlp).settings.words == "whitespace"
         assert [token._.get(attr) for token in nlp("A word.")] and list(nlp.config["components"]) == [name]
-    with pytest.raises(ValueError, match="`component` names a component of a spaCy pipeline, and 'builtin' is a lang"):
+    with pytest.raises(ValueError, match="`component` .* 'builtin' is a lang"):
         make_pipeline(component="pll")
 
 

@@ -89,7 +89,7 @@ def test_strides_that_are_none(window, stride):
 def test_strides_that_would_leave_tokens_out(name):
     if name.startswith("spacy-t") and importlib.util.find_spec("spacy_transformers"):
         pytest.skip("that name is spacy-transformers' own; the warning below says what it leaves out")
-    with pytest.raises(ValueError, match="`stride` of a span getter is 9, which is more than its `window` of 6"):
+    with pytest.raises(ValueError, match="`stride` .* is 9, .* `window` of 6"):
         registry.span_getters.get(name)(window=6, stride=9)
 
 

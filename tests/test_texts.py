@@ -102,7 +102,7 @@ def test_texts_by_their_names_are_not_scored_by_these(nlp):
 @pytest.mark.parametrize("name", LISTS)
 def test_one_text_is_no_list(nlp, name):
     if name != "score":
-        with pytest.raises(ValueError, match="must be a list of texts. It is one text: 'A traveler.'. Write .text."):
+        with pytest.raises(ValueError, match="must be a list .*one text: 'A traveler.'"):
             LISTS[name](nlp, "A traveler.")
 
 
@@ -129,7 +129,7 @@ def test_a_text_that_is_the_name_of_a_file_is_scored_with_a_warning(nlp, tmp_pat
 def test_items_name_their_number_too(nlp):
     with pytest.raises(ValueError, match=r"Pair 2 must be two texts.*nan"):
         spacy_pll.minimal_pairs(nlp, [SENTENCES[:2], (SENTENCES[0], float("nan"))])
-    with pytest.raises(ValueError, match="Choice 1: text and context of an option must be strings.*nan"):
+    with pytest.raises(ValueError, match="Choice 1: text and context .*nan"):
         spacy_pll.choices(nlp, [Choice([Option("a"), Option(float("nan"))], 0)])
     with pytest.raises(ValueError, match="`prefix` is no text, but None"):
         spacy_pll.score_continuations(nlp, None, ["a"])

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.advice.encodings import WINDOWS, other_encoding
-from spacy_pll.corpus.readers import read_texts
-from spacy_pll.corpus.records import FileOptions, ReadOptions
+
+from ..corpus.reading import read_texts
 
 
 @given(st.text(st.characters(codec="cp1252"), max_size=20), st.sampled_from(["latin-1", "iso8859-15"]))
@@ -30,7 +30,7 @@ def test_where_a_file_is_read(tmp_path, encoding):
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        texts = list(read_texts(str(tmp_path / "a.txt"), ReadOptions(files=FileOptions(encoding=encoding))))
+        texts = list(read_texts(tmp_path / "a.txt", encoding=encoding))
     assert len(texts) == len(lines)
     assert len(caught) == (codecs.lookup(encoding).name in WINDOWS)
     assert all("a.txt, line 1501: " in str(one.message) for one in caught)

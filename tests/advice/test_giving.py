@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.advice import giving
-from spacy_pll.advice.giving import FIRST, Once, advise, advised, advised_of_each
 
 
 def said(function, *arguments, **more):
@@ -23,7 +22,7 @@ def said(function, *arguments, **more):
 
 
 def test_messages_that_are_there():
-    assert said(advise, None, "a", "", "b") == ([], [("a", 0), ("b", 0)]) and said(advise) == ([], [])
+    assert said(giving.advise, None, "a", "", "b") == ([], [("a", 0), ("b", 0)]) and said(giving.advise) == ([], [])
 
 
 @given(st.lists(st.booleans(), max_size=8), st.integers(1, 5))
@@ -35,7 +34,7 @@ def test_the_first_of_a_stream(odd, n):
         asked.append([*first])
         return f"{sum(first)} of {len(first)}" if any(first) else None
 
-    items, messages = said(advised, iter(odd), guess, n)
+    items, messages = said(giving.advised, iter(odd), guess, n)
     assert items == odd and asked == [odd[:n]]
     expected = (f"{sum(odd[:n])} of {len(odd[:n])}", n - 1 if n <= len(odd) else len(odd))
     assert messages == [expected] * any(odd[:n])
@@ -45,10 +44,10 @@ def test_the_first_of_a_stream(odd, n):
 def test_each_of_a_stream(odd):
     """The first that looks odd has a warning before it, and others are not asked about."""
     asked = []
-    items, messages = said(advised_of_each, odd, lambda one: asked.append(one) or "odd" * one or None)
+    items, messages = said(giving.advised_of_each, odd, lambda one: asked.append(one) or "odd" * one or None)
     first = odd.index(True) if True in odd else len(odd)
     assert items == odd and messages == [("odd", first)] * any(odd) and asked == odd[: first + 1]
-    once, asked = Once(), []
+    once, asked = giving.Once(), []
     for number, one in enumerate(odd):
         _, messages = said(once.advise, lambda one=one: asked.append(one) or "odd" * one or None)
         assert messages == [("odd", 0)] * (number == first)
@@ -57,14 +56,17 @@ def test_each_of_a_stream(odd):
 
 @pytest.mark.parametrize(
     "watched",
-    [lambda items: advised(items, lambda first: None), lambda items: advised_of_each(items, lambda one: None)],
+    [
+        lambda items: giving.advised(items, lambda first: None),
+        lambda items: giving.advised_of_each(items, lambda one: None),
+    ],
 )
 def test_a_stream_is_closed_with_what_reads_it(watched):
     closed = []
 
     def items():
         try:
-            yield from range(FIRST + 5)
+            yield from range(giving.FIRST + 5)
         finally:
             closed.append(True)
 

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from spacy_pll.advice.giving import FIRST
 from spacy_pll.advice.texts import MANY, path_as_text, single_words
-from spacy_pll.corpus.inputs import Input, read_all
+from spacy_pll.corpus.inputs import read_all
+
+from ..corpus.reading import read_input
 
 BLANK = spacy.blank("en")
 
@@ -29,9 +31,9 @@ def test_of_a_longer_input_the_first_texts_tell(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,n\n" + "said,1\n" * FIRST + "He said,1\n" * FIRST * 2)
     with pytest.warns(UserWarning, match="^1,000 of the first 1,000 texts are one word each, "):
-        assert max(read_all(Input(str(path)).records(BLANK.vocab))) == FIRST * 3
+        assert max(read_all(read_input(path, vocab=BLANK.vocab))) == FIRST * 3
     path.write_text("text,n\n" + "He said,1\n" * FIRST + "said,1\n" * FIRST * 20)
-    assert max(read_all(Input(str(path)).records(BLANK.vocab))) == FIRST * 21
+    assert max(read_all(read_input(path, vocab=BLANK.vocab))) == FIRST * 21
 
 
 def test_a_path(tmp_path, monkeypatch):

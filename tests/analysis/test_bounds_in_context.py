@@ -87,12 +87,12 @@ def test_pll_choices_takes_the_bound(model_folder, tmp_path, architecture):
     expected = [bound_of(folder, *own_pieces(folder, f" {one}", before, "")) for before, two in items for one in two]
     assert [float(row["pll_sentence_any_order"]) for row in found] == pytest.approx(expected, abs=1e-4)
     refused = run(*how, "--mask-margin", "0", fails=True).unwrapped_stderr
-    assert "'sentence_any_order' does not mask within words, so with --mask-margin" in refused
+    assert "does not mask within words, so with --mask-margin" in refused
 
 
 def test_what_shares_passes_is_refused(make_nlp):
     for setting in ("mask_margin", "mask_spacing"):
-        with pytest.raises(PLLError, match=f"'sentence_any_order' does not mask within words, so with `{setting}`"):
+        with pytest.raises(PLLError, match=f"'sentence_any_order' does not mask within words.*`{setting}`"):
             make_nlp("bert", metrics=["sentence_any_order"], **{setting: 2})
 
 
@@ -122,7 +122,7 @@ def test_a_window_cuts_what_stands_beside_the_text(model_folder, room, n_windows
 
 def test_bad_places(make_nlp):
     nlp = make_nlp("bert")
-    with pytest.raises(InputError, match="'eler lost it.' after 'The trav' cannot be scored apart"):
+    with pytest.raises(InputError, match="'eler lost it.' after 'The trav'"):
         log_probability_bounds(nlp, [("eler lost it.", "The trav", "")])
     assert log_probability_bounds(nlp, [("eler lost it.", "The trav", "")], shared_pieces=True)[0].score < 0
     with pytest.raises(ValueError, match="It is one text"):

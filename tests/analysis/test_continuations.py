@@ -134,7 +134,7 @@ def test_candidates_must_be_a_list(make_nlp, candidates):
 
 @pytest.mark.parametrize("candidate", ["", " \n"])
 def test_a_blank_candidate_is_refused(make_nlp, candidate):
-    with pytest.raises(ValueError, match="must be a text that is not blank. It is"):
+    with pytest.raises(ValueError, match="must be a text .*It is"):
         score_continuations(make_nlp(), "The", ["cat", candidate])
 
 

@@ -73,7 +73,7 @@ def test_without_a_wordpiece_there_is_no_score():
 
 def test_what_is_missing_is_an_error():
     doc = three_docs()[0]
-    with pytest.raises(ValueError, match="no way to normalise called 'SLOR'. Choose from mean_lp, pen_lp"):
+    with pytest.raises(ValueError, match="no way .* 'SLOR'.* mean_lp, pen_lp"):
         normalise(doc, "SLOR", UNIGRAMS)
     with pytest.raises(ValueError, match="'slor' needs a table of unigrams"):
         normalise(doc, "slor")
@@ -115,7 +115,7 @@ def test_a_part_of_the_words_is_not_normalised(make_nlp, part):
         drawn = {bool(token._.pll_pieces) for token in span}
         n_drawn += drawn == {True}
         if len(drawn) > 1:
-            with pytest.raises(ValueError, match="were drawn by `sample_words`, and whole texts are normalised"):
+            with pytest.raises(ValueError, match="drawn by `sample_words`"):
                 normalise(span, method, unigrams)
         else:
             expected = normalise(whole[span.start : span.end], method, unigrams) if drawn == {True} else None

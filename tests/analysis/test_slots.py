@@ -42,6 +42,18 @@ def sides(text):
     return before, after
 
 
+def continuations(nlp, text, candidates):
+    """Of the candidates that can be scored: some have no piece of their own, or none that the tokenizer knows."""
+    before, after = sides(text)
+    try:
+        return score_continuations(nlp, before, candidates, after, separator="", shared_pieces=True)
+    except ValueError:
+        half = len(candidates) // 2
+        return [
+            one for some in (candidates[:half], candidates[half:]) if half for one in continuations(nlp, text, some)
+        ]
+
+
 def brute_force(nlp, text, candidate):
     """The sum of the log-probabilities of the candidate's pieces: each is masked with those behind it."""
     model, tokenizer = reference.load_model(nlp.get_pipe("pll").model.name)
@@ -81,15 +93,8 @@ def test_scores_are_those_of_plain_transformers(make_nlp, architecture, tokenize
 def test_scores_are_those_of_continuations(make_nlp, architecture, tokenizer):
     nlp = make_nlp(architecture, tokenizer)
     for text in TEXTS + ["我爱___天安门。", "他 ___ 了", " ___ ", "\t___ $", "Ünï ___ שלום"]:
-        before, after = sides(text)
-        known, expected = [], []
-        for candidate in [*CANDIDATES, "北京", "a"]:
-            try:
-                (one,) = score_continuations(nlp, before, [candidate], after, separator="", shared_pieces=True)
-            except ValueError:  # no piece of its own, or none that the tokenizer knows
-                continue
-            known.append(candidate)
-            expected.append(one)
+        expected = continuations(nlp, text, [*CANDIDATES, "北京", "a"])
+        known = [one.text for one in expected]
         (found,) = slots(nlp, [text], known, shared_pieces=True) if known else [[]]
         of = {one.text: one for one in found}
         assert of.keys() == {*known} and any(one.score for one in found) == bool(known)
@@ -207,7 +212,7 @@ def test_what_is_wrong_with_known_texts_is_said_again(make_nlp):
     """A run that goes on warns as one that was not stopped."""
     made = [Slot.of(text, "___", ("cat", "☃"), None, text) for text in TEXTS[:2]]
     for done in (0, 2):
-        with pytest.warns(UserWarning, match="1 candidate has a character that the tokenizer does not know"):
+        with pytest.warns(UserWarning, match="1 candidate .* does not know"):
             assert sum(map(len, Slots(make_nlp()).fill(made, done=done))) == 2 - done
 
 
@@ -226,7 +231,7 @@ def test_what_is_measured_does_not_depend_on_how_many_are_kept(make_nlp):
 
 
 def test_candidates_that_are_equal_to_the_tokenizer_are_named(make_nlp):
-    with pytest.warns(UserWarning, match="1 of the candidates are equal to others, such as 'the  souvenir' to 'the so"):
+    with pytest.warns(UserWarning, match="1 of the candidates .*such as 'the  souvenir' to 'the so"):
         slots(make_nlp(), TEXTS[:2], ["the souvenir", "the  souvenir", "cat"])
 
 
@@ -255,7 +260,7 @@ def test_unknown_candidates_are_counted_and_last(make_nlp):
     assert found[0][1] == ("☃", None, 0, None, None, None, True) and len(found[0]) == 2
     expected = slots(nlp, TEXTS[:2], ["cat", "the souvenir"], keep=1)
     assert [some[0][:6] for some in found] == [some[0][:6] for some in expected]
-    with pytest.raises(ValueError, match="Text 2: the tokenizer knows no candidate, such as '☃'"):
+    with pytest.raises(ValueError, match="Text 2: .* no candidate, such as '☃'"):
         slots(nlp, TEXTS[:2], [["cat"], ["☃"]])
 
 

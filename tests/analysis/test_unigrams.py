@@ -11,7 +11,5 @@ def test_the_built_in_model_has_a_table(make_nlp):
     assert sum(unigrams.counts) > 30_000_000
     by_piece = dict(zip(unigrams.pieces, unigrams.counts))
     assert by_piece["the"] > by_piece["cats"] > by_piece["[MASK]"] == 0
-    with pytest.raises(
-        ValueError, match="The built-in table of unigrams is for another vocabulary than that of .*bert"
-    ):
+    with pytest.raises(ValueError, match="table of unigrams .* another vocabulary .*bert"):
         load_unigrams(make_nlp())

@@ -8,6 +8,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_pll.attributes.joined import edges_of_runs
+from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.registration import install
 from spacy_pll.attributes.stored import describe_text, store
 
@@ -23,13 +24,20 @@ def attr(unregistered):
     unregistered("by_hand")
 
 
-def scored(names, values=VALUES, words=None, spaces=None):
-    """A doc whose tokens have pieces with these scores, one at each character, under each of the names' metrics. None
-    stands for a token that was not scored.
+def register(attr, metrics):
+    install(Names(attr, metrics))
+
+
+def scored(attr, metrics, values=VALUES, words=None, spaces=None):
+    """A doc whose tokens have pieces with these scores, one at each character, under each of the metrics. None stands
+    for a token that was not scored.
     """
-    install(names)
-    doc = Doc(VOCAB, words=words or ["word"] * len(values), spaces=spaces)
-    store(doc, names, record_of_values(doc, list(names.metrics), values))
+    return set_values(Doc(VOCAB, words=words or ["word"] * len(values), spaces=spaces), attr, metrics, values)
+
+
+def set_values(doc, attr, metrics, values):
+    register(attr, metrics)
+    store(doc, Names(attr, metrics), record_of_values(doc, metrics, values))
     return doc
 
 

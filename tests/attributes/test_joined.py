@@ -11,13 +11,11 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_pll import to_dataframe
 from spacy_pll.attributes.joined import piece_checks, text_crc
-from spacy_pll.attributes.names import Names
 from spacy_pll.attributes.stored import record_of
 
 from ..conftest import SENTENCES
 from .conftest import VOCAB, scored
 
-NAMES = Names("any", ["original"])
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -45,7 +43,7 @@ def random_doc(draw, is_scored=True, share=1.0):
     if not is_scored:
         return Doc(VOCAB, words=words, spaces=spaces)
     pieces = [[] if word == "\n" else [draw.uniform(-9, 0) for _ in range(draw.randint(1, 3))] for word in words]
-    return scored(NAMES, [own if draw.random() < share else None for own in pieces], words, spaces)
+    return scored("any", ["original"], [own if draw.random() < share else None for own in pieces], words, spaces)
 
 
 def cut(draw, doc):
@@ -146,7 +144,10 @@ def test_sentences_that_are_joined_without_others_have_their_own_values(make_nlp
 def test_docs_that_begin_and_end_at_the_same_places():
     """spaCy keeps one of their records."""
     names = ["one", "two"]
-    docs = [scored(NAMES, [[-1.0], [-2.0], [-3.0], [-4.0]], [f"{name}{word}" for word in "abcd"]) for name in names]
+    docs = [
+        scored("any", ["original"], [[-1.0], [-2.0], [-3.0], [-4.0]], [f"{name}{word}" for word in "abcd"])
+        for name in names
+    ]
     first, second = docs[0][:2].as_doc(copy_user_data=True), docs[1][2:].as_doc(copy_user_data=True)
     joined = Doc.from_docs([first, second])
     assert len(joined.user_data) == 1 and len(joined.text) == len(docs[0].text)

@@ -34,7 +34,7 @@ def test_installing_twice_is_no_conflict(attr):
 
 
 def test_a_module_that_was_reloaded_is_no_other_package(attr, monkeypatch):
-    doc = scored(Names(attr, ["word_l2r", "original"]))
+    doc = scored(attr, ["word_l2r", "original"])
     monkeypatch.setattr(spacy_pll, "attributes", spacy_pll.attributes)  # the other tests keep their modules
     for name in [name for name in sys.modules if name.startswith("spacy_pll.attributes")]:
         monkeypatch.delitem(sys.modules, name)
@@ -56,7 +56,7 @@ def test_an_attribute_of_another_package_is_left_alone(attr, cls):
 
 
 def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregistered):
-    doc = scored(Names(attr, ["original", "word_l2r"]))
+    doc = scored(attr, ["original", "word_l2r"])
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
     unregistered(attr)
     docs = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
@@ -69,7 +69,7 @@ def test_the_names_are_found_in_docs_of_a_pipeline_that_is_not_here(attr, unregi
 
 
 def test_docs_from_a_file_are_read_where_no_pipeline_is_made(unregistered):
-    data = DocBin(docs=[scored(Names("pll", ["original"]))], store_user_data=True).to_bytes()
+    data = DocBin(docs=[scored("pll", ["original"])], store_user_data=True).to_bytes()
     unregistered("pll")
     importlib.reload(spacy_pll.attributes.registration)
     [doc] = DocBin().from_bytes(data).get_docs(nlp.vocab)
@@ -98,7 +98,7 @@ for taken in ("", "pll_whole_word", "pll"):
 
 @pytest.mark.slow
 def test_a_fresh_process_reads_the_scores_and_leaves_attributes_of_others_alone(tmp_path):
-    DocBin(docs=[scored(Names("pll", ["whole_word"]))], store_user_data=True).to_disk(tmp_path / "scores.spacy")
+    DocBin(docs=[scored("pll", ["whole_word"])], store_user_data=True).to_disk(tmp_path / "scores.spacy")
     command = [sys.executable, "-c", FRESH, str(tmp_path / "scores.spacy")]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert found == "-5.75 -5.75 None\n40\nFalse\n-5.75 - None\nTrue\nFalse\n- - -\nTrue\nFalse\n"
@@ -112,7 +112,7 @@ def test_docs_that_were_not_scored():
 
 def test_docs_whose_metric_is_not_known(attr):
     """Other packages may register it."""
-    doc = scored(Names(attr, ["original"]))
+    doc = scored(attr, ["original"])
     [record] = doc.user_data.values()
     record["scores"] = {"of_another": record["scores"]["original"]}
     with pytest.raises(ValueError, match="with scores under a metric.*registers the metric.*have: by_hand_of_another"):

@@ -7,19 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, Token
 
-from spacy_pll.attributes.names import Names
-from spacy_pll.attributes.registration import install
 from spacy_pll.attributes.stored import record_of
 from spacy_pll.attributes.values import sums_in
 
-from .conftest import VALUES, VOCAB, scored
+from .conftest import VALUES, VOCAB, register, scored
 
 pytestmark = pytest.mark.core
 ORIGINAL = ["original"]
 
 
 def test_sums_over_docs_and_spans(attr):
-    doc = scored(Names(attr, ORIGINAL))
+    doc = scored(attr, ORIGINAL)
     assert [token._.by_hand for token in doc] == [-1.5, -0.25, 0.0, -4.0]
     assert [token._.by_hand_pieces for token in doc] == [2, 1, 0, 3]
     assert doc._.by_hand == doc._.by_hand_original == -5.75 and doc._.by_hand_pieces == 6
@@ -29,7 +27,7 @@ def test_sums_over_docs_and_spans(attr):
 
 
 def test_tokens_without_a_score(attr):
-    doc = scored(Names(attr, ORIGINAL), [None, *VALUES, None])
+    doc = scored(attr, ORIGINAL, [None, *VALUES, None])
     assert doc._.by_hand == -5.75 and doc[:1]._.by_hand is None and doc[:2]._.by_hand == -1.5
     assert doc[:1]._.by_hand_pppl is doc[:1]._.by_hand_pieces is None
     # A token with no piece was scored. A sum without a piece is no score.
@@ -42,13 +40,13 @@ def test_tokens_without_a_score(attr):
 
 
 def test_a_perplexity_that_no_float_holds(attr):
-    doc = scored(Names(attr, ORIGINAL), [[-1000.0], [-1000.0]])
+    doc = scored(attr, ORIGINAL, [[-1000.0], [-1000.0]])
     assert doc._.by_hand_pppl == math.inf
 
 
 def test_values_cannot_be_set(attr):
     """A setter makes spaCy's own error ("no setter") one that says why."""
-    doc = scored(Names(attr, ORIGINAL))
+    doc = scored(attr, ORIGINAL)
     for tokens in (doc, doc[:2], doc[0]):
         for name in ("by_hand", "by_hand_pieces", "by_hand_original"):
             with pytest.raises(ValueError, match=rf"_.{name} cannot be set: .*wordpieces, _.by_hand_data.*to_json"):
@@ -57,8 +55,7 @@ def test_values_cannot_be_set(attr):
 
 @given(st.lists(st.one_of(st.none(), st.lists(st.floats(-50, 0), max_size=4)), min_size=1, max_size=8))
 def test_all_tokens_at_once_have_what_each_has(values):
-    names = Names("any", ORIGINAL)
-    doc = scored(names, values)
+    doc = scored("any", ORIGINAL, values)
     places = [(token.idx, token.idx + len(token)) for token in doc]
     expected = [(doc[i : i + 1]._.any, doc[i]._.any_pieces or 0) for i in range(len(doc))]
     assert [(score, n) for score, _, n in sums_in(record_of(doc, "any_data"), ORIGINAL, places)] == expected
@@ -66,6 +63,6 @@ def test_all_tokens_at_once_have_what_each_has(values):
 
 
 def test_attributes_are_registered_for_each_class(attr):
-    install(Names(attr, ORIGINAL))
+    register(attr, ORIGINAL)
     assert all(cls.has_extension(name) for cls in (Doc, Span, Token) for name in ("by_hand", "by_hand_original"))
     assert Span.has_extension("by_hand_data") and not Token.has_extension("by_hand_data")

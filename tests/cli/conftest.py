@@ -27,6 +27,7 @@ def made(name, path):
 
 # The commands, too, and each is looked for among the entry points of all packages: those in the folders of `sys.path`.
 spacy_pll.cli.LazyCommands.__getitem__ = lambda self, name: made(name, (*sys.path,))
+COMMANDS = spacy_pll.cli.LazyCommands()
 
 
 def invoke(*arguments, **more):
@@ -88,7 +89,7 @@ class Parameter(NamedTuple):
 @functools.cache
 def parameters_of(command):
     """All options and arguments of a command: what is tested with each of them holds for new ones, too."""
-    made, found = spacy_pll.cli.LazyCommands()[command], []
+    made, found = COMMANDS[command], []
     types = inspect.signature(spacy_pll.cli.load(command)).parameters
     for one in made.params:
         type_ = types[one.name].annotation

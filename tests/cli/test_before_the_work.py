@@ -11,13 +11,12 @@ from types import MappingProxyType
 import pytest
 import transformers as hf
 
-from spacy_pll.cli import LazyCommands
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.prediction.asking import WorkDone
 
-from ..conftest import get_tokenizer, write_jsonl
-from ..protein_models import PROTEIN, save_protein_model
-from .conftest import invoke, parameters_of
+from ..conftest import UNCHANGED, get_tokenizer, write_jsonl
+from ..protein_models import PROTEIN
+from .conftest import COMMANDS, invoke, parameters_of
 
 ROWS = [("The cats sleep.", "The cats sleeps."), ("She saw herself.", "She saw himself.")]
 VARIANTS = [{"mutant": one, "dms": n, "gene": "p", "seq": PROTEIN} for n, one in enumerate(("M1A", "K2R", "T3W"))]
@@ -81,14 +80,14 @@ def write_table(path, rows):
 
 
 @pytest.fixture(scope="module")
-def models(model_folder, tmp_path_factory):
-    protein, gpt2 = (tmp_path_factory.mktemp(name) for name in ("protein", "gpt2"))
-    save_protein_model(protein, "bert")
+def models(model_folder, protein_folder, tmp_path_factory):
+    gpt2 = tmp_path_factory.mktemp("gpt2")
     tokenizer = get_tokenizer("causal-gpt2")
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=140)
     hf.GPT2LMHeadModel(config).save_pretrained(gpt2)
     tokenizer.save_pretrained(gpt2)
-    return {"bert": str(model_folder("bert")), "gpt2": str(gpt2), "protein": str(protein)}
+    UNCHANGED.add(str(gpt2))
+    return {"bert": str(model_folder("bert")), "gpt2": str(gpt2), "protein": str(protein_folder())}
 
 
 @pytest.fixture
@@ -145,7 +144,7 @@ def fails_early(models, tmp_path, monkeypatch):
 
 
 def test_each_command_that_scores_is_here():
-    assert set(LazyCommands()) - set(CALLS) == {"unigrams", "explore", "lm-eval"}
+    assert set(COMMANDS) - set(CALLS) == {"unigrams", "explore", "lm-eval"}
 
 
 def wrong_values(one, given):

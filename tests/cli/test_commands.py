@@ -9,10 +9,10 @@ from importlib.metadata import version
 import pytest
 
 import spacy_pll
-from spacy_pll.cli import LazyCommands, about, find_commands
+from spacy_pll.cli import about, find_commands
 from spacy_pll.metrics import BUILTINS, pll_metrics
 
-from .conftest import run
+from .conftest import COMMANDS, run
 
 FRESH = """
 import json, sys
@@ -39,7 +39,7 @@ def test_listing_the_commands_imports_none():
 
 
 def test_the_list_has_the_first_line_of_each_commands_help():
-    for name, command in LazyCommands().items():
+    for name, command in COMMANDS.items():
         [place] = find_commands()[name]
         assert inspect.cleandoc(command.help).splitlines()[0] == about(place)
         assert command.name == name
@@ -53,13 +53,13 @@ def test_the_help_lists_all_commands():
 
 
 def test_every_option_has_a_help_text():
-    for name, command in LazyCommands().items():
+    for name, command in COMMANDS.items():
         for parameter in command.params:
             assert getattr(parameter, "help", None), (name, parameter.name)
 
 
 def test_the_help_says_what_can_be_given():
-    own = [name for name in LazyCommands() if name != "lm-eval"]  # which has the help of another program
+    own = [name for name in COMMANDS if name != "lm-eval"]  # which has the help of another program
     texts = {name: " ".join(run(name, "--help").stdout.split()) for name in own}
     for name, text in texts.items():
         about = " ".join(f"{n} {metric.__doc__.splitlines()[0]}" for n, metric in sorted(pll_metrics.get_all().items()))
@@ -142,4 +142,4 @@ def test_the_version_is_that_of_the_package():
 def test_a_command_that_is_not_there():
     assert "No such command" in run("skore", code=2).output
     with pytest.raises(KeyError):
-        LazyCommands()["skore"]
+        COMMANDS["skore"]

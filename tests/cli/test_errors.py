@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.cli import LazyCommands
 from spacy_pll.cli.errors import WITHOUT_SCORES, options_of
 from spacy_pll.errors import spell
 
-from .conftest import run
+from .conftest import COMMANDS, run
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ from .conftest import run
     ],
 )
 def test_each_kind_of_setting(command, python, shown):
-    assert spell(f"Give {python}.", options_of(LazyCommands()[command])) == f"Give {shown}."
+    assert spell(f"Give {python}.", options_of(COMMANDS[command])) == f"Give {shown}."
 
 
 def test_an_error_has_the_words_of_the_command_that_is_called(tmp_path):

@@ -11,10 +11,9 @@ import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_pll.cli import LazyCommands
 from spacy_pll.corpus.records import FileOptions
 
-from .conftest import run
+from .conftest import COMMANDS, run
 
 READERS = ("score", "words", "suite", "render", "slots", "pairs", "choices", "ppl", "agree", "margins", "variants",
            "unigrams")  # fmt: skip
@@ -22,9 +21,9 @@ READERS = ("score", "words", "suite", "render", "slots", "pairs", "choices", "pp
 
 def test_each_command_that_reads_tables_has_the_options_for_them():
     for name in READERS:
-        parameters = {parameter.name for parameter in LazyCommands()[name].params}
+        parameters = {parameter.name for parameter in COMMANDS[name].params}
         assert vars(FileOptions()).keys() <= parameters, name
-    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(LazyCommands())
+    assert set(READERS) | {"rescore", "show", "explore", "lm-eval"} == set(COMMANDS)
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_if_no_text_could_be_scored_the_exit_status_says_so(tmp_path, model, out
     how = (*how, "--no-log-frequency") if table == "words" else how
     with pytest.warns(UserWarning, match="3 of 3 texts could not be scored"):
         done = run(*how, code=3)
-    assert "None of the texts could be scored. The column 'error' says why." in done.unwrapped_stderr
+    assert "None of the texts could be scored" in done.unwrapped_stderr
     rows = rows_of(output, done)
     assert [row["text"] for row in rows] in (
         [None, 3, "\\ud800"],
@@ -213,7 +212,7 @@ def test_the_file_of_a_spreadsheet_program_is_named(tmp_path, model, command):
     scorers = ["builtin", "builtin,mask_margin=1"] if command == "agree" else []
     options = [*given.get(command, []), *(model if command != "agree" else [])]
     error = run(*command.split(), *scorers, tmp_path / "a.xlsx", *options, fails=True).unwrapped_stderr
-    assert "Save the sheet there as CSV UTF-8, and give the .csv file." in error
+    assert "CSV UTF-8" in error
 
 
 def test_a_context_without_a_text_is_skipped_on_request(tmp_path, model):

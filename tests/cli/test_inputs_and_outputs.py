@@ -206,7 +206,7 @@ def test_a_file_that_may_not_be_read(tmp_path, model_folder, monkeypatch):
             patch.setattr("os.access", lambda _, mode, allowed=allowed: allowed or mode != os.R_OK)
             shown.append(run("render", tmp_path / "in.txt", tmp_path / "out.html", fails=True).unwrapped_stderr)
     assert "Permission denied" in shown[0]
-    assert f"You may not read '{tmp_path / 'in.txt'}': its permissions do not allow it." in shown[1]
+    assert f"You may not read '{tmp_path / 'in.txt'}'" in shown[1]
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,7 @@ def test_a_full_disk_has_the_same_message_in_all_commands(tmp_path, model_folder
         result = run("render", path, tmp_path / "out.html", "--model", model_folder("bert"), fails=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (
-        "out.html cannot be written: File too large. Free some space, or name another place" in result.unwrapped_stderr
-    )
+    assert "out.html cannot be written: File too large" in result.unwrapped_stderr
 
 
 def test_the_format_of_standard_input(tmp_path, model_folder):

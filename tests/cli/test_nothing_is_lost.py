@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.cli import LazyCommands
-
-from .conftest import parameters_of
+from .conftest import COMMANDS, parameters_of
 
 
 @pytest.fixture
@@ -32,7 +30,7 @@ def refusal(capsys, command, values):
             arguments += [value] if one.flag is None else []
             options += [one.flag, value] if one.flag else []
     with pytest.raises(SystemExit) as error:
-        LazyCommands()[command].main([*options, *arguments, "--force"], standalone_mode=False)
+        COMMANDS[command].main([*options, *arguments, "--force"], standalone_mode=False)
     assert error.value.code == 1
     return " ".join(capsys.readouterr().err.split())
 
@@ -57,11 +55,11 @@ def paths_of(command):
     )
 
 
-WRITING = [command for command in LazyCommands() if paths_of(command)[0]]
+WRITING = [command for command in COMMANDS if paths_of(command)[0]]
 
 
 def test_the_commands_that_write():
-    assert set(LazyCommands()) - set(WRITING) == {"explore", "show", "lm-eval"}
+    assert set(COMMANDS) - set(WRITING) == {"explore", "show", "lm-eval"}
     assert {"path", "model", "code", "fasta", "assays"} <= set(paths_of("variants")[1])
     assert {"unigrams", "code", "input_path"} <= set(paths_of("score")[1]) and "dev" in paths_of("rescore")[1]
     assert {"path", "model", "assays"} <= set(paths_of("variants")[2])

@@ -123,7 +123,7 @@ def test_errors_are_messages(tmp_path, model):
     (tmp_path / "a.csv").write_text("text,n\nfine,1\nshort\n")
     assert "line 3: the row has 1 fields" in run("ppl", tmp_path / "a.csv", *model, fails=True).unwrapped_stderr
     result = run("ppl", tmp_path / "a.csv", "--column", "nope", *model, fails=True)
-    assert "there is no column 'nope'. The columns are: 'text', 'n'" in result.unwrapped_stderr
+    assert "no column 'nope'. The columns are: 'text', 'n'" in result.unwrapped_stderr
     (tmp_path / "a.txt").write_bytes(b"fine\n\xff\n")
     (tmp_path / "out.json").write_text("precious")
     result = run("ppl", tmp_path / "a.txt", *model, "-o", tmp_path / "out.json", fails=True)

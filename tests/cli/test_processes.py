@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spacy_pll.corpus import runs
 from spacy_pll.stream import workers
 
 from ..conftest import SENTENCES, write_jsonl
@@ -58,10 +57,10 @@ def test_two_processes_give_the_same(command, inputs, tmp_path, model_folder, mo
     ],
 )
 def test_a_run_that_is_stopped_says_how_to_go_on_and_its_parts_are_joined_then(
-    number, of_worker, code, message, model_folder, tmp_path, monkeypatch
+    number, of_worker, code, message, model_folder, tmp_path, parts_of
 ):
     """As with a killed worker, Ctrl-C (which goes to all processes) and `kill`, at three moments of one run."""
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 16)
+    parts_of(16)
     texts, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
     texts.write_text("".join(f"{sentence} {n}\n" for n in range(60) for sentence in SENTENCES))
     options = ["--model", model_folder("bert"), "--batch-size", 4]

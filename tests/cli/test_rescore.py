@@ -74,7 +74,7 @@ def test_the_weight_is_tuned_on_the_other_file(tmp_path, model, plls):
     assert "weight 0.6." in result.stdout and "has one reference" in result.stdout
     assert "The grid ends" not in result.stdout
     result = run("rescore", path, "--dev", dev, "--grid", "0:0.6:0.1", *model)
-    assert "The grid ends at 0.6, and a higher weight may be better" in result.stdout
+    assert "The grid ends at 0.6" in result.stdout
 
 
 def test_several_references_are_kept_and_not_measured(tmp_path, model):
@@ -216,7 +216,7 @@ def test_without_the_extra_lists_are_ranked_and_what_is_missing_is_said(tmp_path
     monkeypatch.setitem(sys.modules, "jiwer", None)
     path = write_jsonl(tmp_path / "n.jsonl", row())
     result = run("rescore", path, "--weight", "1", "-o", tmp_path / "o.jsonl", *model)
-    assert "The word error rate needs jiwer. Install it with: " in " ".join(result.stdout.split())
+    assert "needs jiwer. Install it with: " in " ".join(result.stdout.split())
     assert len(read(tmp_path / "o.jsonl")[0]["hypotheses"]) == 3
     dev = write_jsonl(tmp_path / "dev.jsonl", row("u2"))
     assert "needs jiwer" in run("rescore", path, "--dev", dev, *model, fails=True).unwrapped_stderr
@@ -256,7 +256,7 @@ def test_files_that_do_not_serve(tmp_path):
     path = write_jsonl(tmp_path / "n.jsonl", row(reference=None))
     assert "There is no file" in run("rescore", tmp_path / "x", "--weight", "1", fails=True).unwrapped_stderr
     result = run("rescore", path, "--dev", path, fails=True)
-    assert "has one reference, so no weight can be tuned" in result.unwrapped_stderr
+    assert "has one reference" in result.unwrapped_stderr
     (tmp_path / "empty.jsonl").write_text("\n")
     result = run("rescore", tmp_path / "empty.jsonl", "--weight", "1", fails=True)
     assert "There is no n-best list" in result.unwrapped_stderr

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from spacy_pll.analysis import filling
-from spacy_pll.cli import LazyCommands
 from spacy_pll.files import OutputError
 from spacy_pll.prediction.predictor import Predictor
 from spacy_pll.stream import known, parts
 
 from ..conftest import write_jsonl
-from ..protein_models import PROTEIN, save_protein_model
-from .conftest import parameters_of, run
+from ..protein_models import PROTEIN
+from .conftest import COMMANDS, parameters_of, run
 
 # To the tiny tokenizer, words that it does not know are one piece.
 pytestmark = pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
@@ -38,7 +37,7 @@ FAULTS = [(command, name) for command, outputs in OUTPUTS.items() for name in ou
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, model_folder):
+def call(tmp_path, monkeypatch, model_folder, protein_folder):
     """call(command, outputs, *options): run it in an empty folder."""
     monkeypatch.chdir(tmp_path)
     write_jsonl(Path("in.jsonl"), *ROWS)
@@ -71,16 +70,14 @@ def call(tmp_path, monkeypatch, model_folder):
             given += ["--reader", "acceptability", "--sentence", "good", "--label", "label=0"]
             write_jsonl(Path("in.jsonl"), *ROWS, {**ROWS[0], "good": ROWS[0]["bad"], "label": 1})
         if command == "variants":
-            Path("protein").mkdir(exist_ok=True)
-            save_protein_model(Path("protein"), "bert")
-            given = ["--sequence", PROTEIN[:5], "--model", "protein"]
+            given = ["--sequence", PROTEIN[:5], "--model", protein_folder()]
         return run(command, *given, *(part for pair in outputs.items() for part in pair if part), *options, **how)
 
     return call
 
 
 def test_the_commands_that_go_on():
-    goes_on = {one for one in LazyCommands() if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
+    goes_on = {one for one in COMMANDS if "--resume" in [parameter.flag for parameter in parameters_of(one)]}
     assert goes_on == {*OUTPUTS, "score"}
 
 

@@ -21,7 +21,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin, Span
 
 from spacy_pll import PLLScorer, WordTable, to_dataframe
-from spacy_pll.corpus import runs, scored_texts
+from spacy_pll.corpus import scored_texts
 from spacy_pll.corpus.readers import FIELDS
 from spacy_pll.settings import BATCH_SIZE
 
@@ -227,9 +227,9 @@ def test_it_says_where_it_wrote_how_many_texts_and_how_long_it_took(tiny, tmp_pa
         assert "Wrote" not in run("score", source, "-", *tiny).output
 
 
-def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_path, monkeypatch):
+def test_a_run_that_goes_on_says_what_it_did_and_what_was_done_before(tiny, tmp_path, monkeypatch, parts_of):
     source, output = write_lines(tmp_path / "in.txt", SENTENCES), tmp_path / "out.jsonl"
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+    parts_of(1)
 
     def stop(scored, *_):
         yield from islice(scored, 3)
@@ -257,7 +257,7 @@ def test_what_a_filter_needs_is_said_and_drawn(tiny, tmp_path):
     docs = ((tmp_path / name, ()) for name in ("t.spacy", "t.SPACY", "t.Spacy"))  # which have no rows
     for to, more in ((tmp_path / "t.csv", ("--tokens",)), ("-", ()), *docs):
         error = run("score", source, to, *tiny, "--plot", tmp_path / "q.svg", *more, fails=True).unwrapped_stderr
-        assert "--plot draws what is in a table of texts" in error
+        assert "--plot draws" in error
     assert "Quantiles" not in run("score", source, tmp_path / "t.csv", *tiny, "--tokens").stderr
 
 
@@ -461,10 +461,7 @@ def test_a_second_model_adds_its_scores(model_folder, tmp_path, ending):
     assert {name: columns[name] for name in before} == before
     assert columns["roberta_original"] == alone["pll_original"]
     message = run("score", second, tmp_path / f"b{ending}", *roberta, "--attr", "roberta", fails=True).unwrapped_stderr
-    assert (
-        "already has a column 'roberta_original', which the scores would overwrite. Rename or remove it, or give "
-        in message
-    )
+    assert "already has a column 'roberta_original'" in message
     assert "give another --attr" in run("score", second, tmp_path / f"b{ending}", *roberta, fails=True).unwrapped_stderr
     assert (
         "--attr must be a name" in run("score", first, second, "--attr", "a-b", "--force", fails=True).unwrapped_stderr
@@ -490,7 +487,7 @@ def test_scores_do_not_overwrite_the_texts(tiny, tmp_path, ending):
     result = run(
         "score", tmp_path / "in.jsonl", tmp_path / f"out{ending}", *tiny, "--column", "pll_word_l2r", fails=True
     )
-    assert "already has a column 'pll_word_l2r', which the scores would overwrite" in result.unwrapped_stderr
+    assert "already has a column 'pll_word_l2r'" in result.unwrapped_stderr
 
 
 def test_scores_do_not_overwrite_a_column_of_a_stream(tiny):
@@ -543,12 +540,12 @@ def test_other_errors_are_messages(tiny, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "parts_done"), [(3000, 3), (6000, 12)])
-def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, size, parts_done):
+def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, parts_of, size, parts_done):
     """No disk is filled: this process may not write a file beyond a size, which the system refuses in the same way.
 
     A part of 32 texts has about 4,000 bytes. The first of that size is refused, or the joined file.
     """
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 32)
+    parts_of(32)
     texts = (SENTENCES * 320)[:320]
     source = write_lines(tmp_path / "in.txt", texts)
     arguments = (source, tmp_path / "out.jsonl", *tiny, "--batch-size", 8)
@@ -569,8 +566,8 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch, si
 
 
 @pytest.mark.slow
-def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 64)
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(tiny, tmp_path, parts_of):
+    parts_of(64)
     rng = random.Random(0)
     texts = [" ".join(rng.sample(" ".join(SENTENCES).split(), 6)) for _ in range(650)]
     source = write_lines(tmp_path / "in.txt", texts)
@@ -636,7 +633,7 @@ def test_a_text_that_is_too_long_is_named_or_skipped_or_allowed(tiny, tmp_path, 
     write_jsonl(source, *({"text": text, "n": 1} for text in texts))
     options = (*tiny, *more, "--batch-size", 2)
     error = run("score", source, out, *options, "--max-length", 150, fails=True).unwrapped_stderr
-    assert "in.jsonl, line 2: the text has 200 characters, and at most 150 are read" in error
+    assert "line 2: the text has 200 characters, and at most 150" in error
     assert "Give --max-length 200, or --skip-errors" in error and not out.exists()
     run("score", source, out, *options, "--max-length", 200)
     with pytest.warns(UserWarning, match="1 of 3 texts could not be scored"):

@@ -15,7 +15,7 @@ def test_prints_a_table_for_each_text(model_folder):
 def test_the_name_of_a_file_is_shown_with_a_warning(model_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sentences.csv").write_text("text\nA text.\n")
-    with pytest.warns(UserWarning, match="'sentences.csv' is read as a text, and is the path.*pll score FILE"):
+    with pytest.warns(UserWarning, match="'sentences.csv' is read as a text.*pll score FILE"):
         result = run("show", "A text.", "sentences.csv", "--model", model_folder("bert"))
     assert result.stdout.count("PPPL") == 2
 

@@ -10,14 +10,13 @@ import pytest
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
-from spacy_pll.cli import LazyCommands, errors
-from spacy_pll.cli.errors import options_of, printed_errors
+from spacy_pll.cli import errors
 from spacy_pll.cli.terminal import draw, duration, hint_if_busy, visible
 from spacy_pll.files import OutputError
 from spacy_pll.visualize.plots import new_figure
 
 from ..conftest import SENTENCES
-from .conftest import run
+from .conftest import COMMANDS, run
 
 
 def test_control_characters_are_shown_not_sent():
@@ -107,9 +106,9 @@ def test_a_log_has_no_colours_and_whole_lines(monkeypatch):
 
 
 def test_warnings_are_messages(capsys):
-    with pytest.warns(UserWarning), printed_errors():
+    with pytest.warns(UserWarning), errors.printed_errors():
         warnings.warn("as pytest sees them", stacklevel=1)
-    with printed_errors(options_of(LazyCommands()["show"])):
+    with errors.printed_errors(errors.options_of(COMMANDS["show"])):
         shown = warnings.formatwarning("Set `words` to \x1b.", UserWarning, "file.py", 3)
     assert "Set --words to " in shown and r"\x1b." in shown and "file.py" not in shown
     assert "file.py" in warnings.formatwarning("", UserWarning, "file.py", 3)
@@ -129,8 +128,8 @@ def test_a_picture_stays_until_the_new_one_is_complete(tmp_path):
 
 
 def test_each_command_that_scores_can_be_quiet():
-    names = {name for name, command in LazyCommands().items() if "quiet" in {one.name for one in command.params}}
-    assert names == {*LazyCommands()} - {"explore", "lm-eval"}
+    names = {name for name, command in COMMANDS.items() if "quiet" in {one.name for one in command.params}}
+    assert names == {*COMMANDS} - {"explore", "lm-eval"}
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def test_a_table_of_words(tmp_path, model_folder):
         model_folder("bert"),
         "--no-log-frequency",
     )
-    with pytest.warns(UserWarning, match="1 of 5 rows have no word in the column 'wort'"):
+    with pytest.warns(UserWarning, match="1 of 5 rows .*'wort'"):
         run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how, "--base", "2", "--lags", "1")
     with open(tmp_path / "o.csv", encoding="utf8") as file:
         rows = list(csv.DictReader(file))
@@ -114,14 +114,14 @@ def test_a_pipeline_that_sees_the_words_before_alone(tmp_path, make_nlp):
     (tmp_path / "a.csv").write_text("word\nThe\ncat\n")
     how = ("--model", tmp_path / "saved", "--no-log-frequency")
     found = " ".join(run("words", tmp_path / "a.csv", tmp_path / "o.csv", *how).stderr.split())
-    assert "The surprisal of a word is under left_context: after the words before it." in found
+    assert "surprisal of a word is under left_context" in found
     assert "--metrics" not in found
 
 
 def test_errors_are_messages(tmp_path):
     (tmp_path / "a.csv").write_text("w\nThe\n")
     error = run("words", tmp_path / "a.csv", tmp_path / "o.csv", fails=True).unwrapped_stderr
-    assert "Row 1: there is no column 'word'. The columns are: 'w'. Name another with --word" in error
+    assert "The columns are: 'w'. Name another with --word" in error
     assert "There is no file" in run("words", tmp_path / "b.csv", tmp_path / "o.csv", fails=True).unwrapped_stderr
     assert "must end in" in run("words", tmp_path / "a.csv", tmp_path / "o.txt", fails=True).unwrapped_stderr
 

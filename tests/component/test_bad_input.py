@@ -6,9 +6,7 @@ import spacy
 from hypothesis import given
 from spacy.tokens import Doc
 
-from spacy_pll.scoring.wordpieces import WORDS
-
-from ..conftest import ARCHITECTURES, SENTENCES, get_tokenizer, odd_text
+from ..conftest import ARCHITECTURES, SENTENCES, UNITS, get_tokenizer, odd_text
 from ..reference import encode
 from ..test_metrics import METRICS
 
@@ -30,7 +28,7 @@ def test_texts_with_little_in_them(make_nlp, architecture, text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spans", [{}, {"get_spans": STRIDED}])
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", UNITS)
 @pytest.mark.parametrize("setting", [{"units": "key"}, {"targets": "key"}, {"mask_margin": 0}, {"mask_spacing": 2}])
 def test_a_batch_without_a_wordpiece(make_nlp, setting, words, spans):
     nlp = make_nlp("bert", words=words, keep_pieces=True, distribution=True, **setting, **spans)

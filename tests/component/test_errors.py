@@ -64,7 +64,7 @@ def test_a_component_stays_as_it_was_made(make_nlp, name):
 def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
     with pytest.raises(ValueError, match="(?s)words.*(is not|permitted).*'spacy', 'tokenizer', 'whitespace'"):
         make_nlp(words="letters")
-    with pytest.raises(ValueError, match="`words` must be spacy or tokenizer or whitespace or piece. It is 'letters'"):
+    with pytest.raises(ValueError, match="`words` must be spacy .*piece. It is 'letters'"):
         ScoringSettings(words="letters")
     with pytest.raises(ValueError, match="wordz"):
         make_nlp(wordz="spacy")
@@ -72,7 +72,7 @@ def test_unknown_words_and_misspelt_keys_name_what_is_legal(make_nlp):
 
 def test_a_model_of_another_package(make_nlp):
     model = {"@architectures": "spacy.Tok2VecListener.v1", "width": 8}
-    with pytest.raises(ValueError, match="`model` must be a name, a folder, or a block .*spacy-pll.MaskedLM.v1"):
+    with pytest.raises(ValueError, match="`model` must be a name.*spacy-pll.MaskedLM.v1"):
         spacy.blank("en").add_pipe("pll", config={"model": model})
 
 
@@ -105,7 +105,7 @@ def test_a_metric_of_one_component_under_the_name_of_another(make_nlp, add_metri
 def test_a_span_getter_that_loses_or_mixes_docs(make_nlp, get_spans):
     nlp = make_nlp()
     change(nlp.get_pipe("pll"), get_spans=get_spans)
-    with pytest.raises(ValueError, match="`get_spans` must give one list of spans for each doc"):
+    with pytest.raises(ValueError, match="`get_spans` must give one list .* each doc"):
         nlp.get_pipe("pll").predict([nlp.make_doc(text) for text in SENTENCES[:2]])
 
 

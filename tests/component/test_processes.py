@@ -10,9 +10,9 @@ import torch
 
 from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.metrics import original
-from spacy_pll.scoring.passes import Batch
 
 from ..conftest import SENTENCES, scores
+from ..scoring.planned import make_batch
 from ..test_metrics import METRICS
 
 
@@ -58,4 +58,4 @@ def test_forked_workers_cannot_use_the_gpu_of_their_parent(language_model, monke
     monkeypatch.setattr("spacy_pll.language_model.running.forward.one_thread_after_fork", lambda: True)
     monkeypatch.setattr(Forward, "device", torch.device("cuda", 0))
     with pytest.raises(RuntimeError, match="n_process=1"):
-        model.log_probabilities(Batch.of(np.zeros((1, 3), dtype=np.int32), *[np.ones(1, dtype=np.int64)] * 4))
+        model.log_probabilities(make_batch([[0]], [(0, 0, 0)]))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from spacy_pll.cells import Missing
 from spacy_pll.corpus.decimals import DecimalComma, Decimals, with_decimal_comma
-from spacy_pll.corpus.formats import write_table
-from spacy_pll.corpus.readers import read_rows
+
+from .reading import read_rows, write_table
 
 
 @pytest.mark.parametrize("cell", ["375,0", "-0,5", "+12,25", "0,125", "1,2345"])

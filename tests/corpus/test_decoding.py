@@ -4,14 +4,12 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.vocab import Vocab
 
 from spacy_pll import InputError
 from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.decoding import writable, writable_fields
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.readers import read_records
-from spacy_pll.corpus.records import ReadOptions
+
+from .reading import read_input, read_records
 
 ROWS = [["text", "n"], ["The cats sleep.", "1"], ["She left, then.", "2"]]
 
@@ -30,7 +28,7 @@ ROWS = [["text", "n"], ["The cats sleep.", "1"], ["She left, then.", "2"]]
 )
 def test_carriage_returns_alone_end_lines(tmp_path, name, lines, last):
     (tmp_path / name).write_text("\r".join(lines) + last, newline="")
-    records = list(read_records(str(tmp_path / name)))
+    records = list(read_records(tmp_path / name))
     assert [record.text for record in records] == [row[0] for row in ROWS[1:]]
     assert name == "a.txt" or [record.fields for record in records] == [{"n": "1"}, {"n": "2"}]
 
@@ -39,13 +37,13 @@ def test_carriage_returns_alone_end_lines(tmp_path, name, lines, last):
 def test_carriage_returns_within_the_lines_of_a_file_are_text(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     path.write_text("".join(f"{line}\n" for line in lines), newline="")
-    assert [record.text for record in read_records(str(path))] == [line.rstrip("\r") for line in lines]
+    assert [record.text for record in read_records(path)] == [line.rstrip("\r") for line in lines]
 
 
 def test_a_carriage_return_within_a_row_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("text,n\na\rb,1\n", newline="")
-    with pytest.raises(InputError, match="line 2: a carriage return stands in the middle of a row. Put quotation"):
-        list(read_records(str(tmp_path / "a.csv")))
+    with pytest.raises(InputError, match="line 2: a carriage return .*quotation"):
+        list(read_records(tmp_path / "a.csv"))
 
 
 def test_what_is_written_of_a_lone_surrogate():
@@ -79,7 +77,7 @@ def test_half_a_character_in_any_field_is_skipped_on_request(tmp_path_factory, o
     """A text beside it is read, but where it stands in the context of the text; and all can be written."""
     path = tmp_path_factory.mktemp("halves") / "a.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in objects))
-    records = [*Input(str(path), column, context_column=context).records(Vocab(), skip_errors=True)]
+    records = [*read_input(path, column, context_column=context, skip_errors=True)]
     for row, record in zip(objects, records, strict=True):
         text = row["text"] if column == "text" else row["meta"]["text"]
         beside = row["o"] if context else None
@@ -104,7 +102,7 @@ def test_a_header_with_a_byte_that_is_not_valid(tmp_path, header):
     (tmp_path / "a.csv").write_bytes(header + b"\na,b\n")
     names: list[str] = []
     found = {"found": lambda _, columns: names.extend(columns)}
-    [record] = Input(str(tmp_path / "a.csv")).records(Vocab(), skip_errors=True, **found)
+    [record] = read_input(tmp_path / "a.csv", skip_errors=True, **found)
     assert "n\\udcff" in names and [*record.fields] == ["n\\udcff"] and not record.problem
 
 
@@ -117,12 +115,12 @@ def test_a_line_with_a_byte_that_is_not_valid_is_skipped_on_request(tmp_path, na
     }[name]
     (tmp_path / name).write_bytes(b"\n".join(lines))
     with pytest.raises(InputError, match=f"{rest}: not valid UTF-8 .*0xff"):
-        list(read_records(str(tmp_path / name)))
+        list(read_records(tmp_path / name))
     with pytest.raises(InputError, match=f"{rest}: not valid UTF-8 .* give `skip_errors=True`"):
-        list(Input(str(tmp_path / name)).records(Vocab()))
+        list(read_input(tmp_path / name))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one, bad, two = read_records(str(tmp_path / name), ReadOptions(skip_errors=True))
+        one, bad, two = read_records(tmp_path / name, skip_errors=True)
     assert (one.text, two.text) == ("One.", "Two.") and bad.location.endswith(rest)
     assert bad.problem == "not valid UTF-8 (it has the byte 0xff)."
     assert "bad \\udcff byte" in str(bad.text or bad.fields["text"]).replace("\\\\", "\\")

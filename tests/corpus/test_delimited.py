@@ -6,18 +6,16 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.vocab import Vocab
 
 from spacy_pll import InputError, read_choices, read_pairs
 from spacy_pll.corpus.formats import to_csv
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.readers import read_records, read_rows
-from spacy_pll.corpus.records import FileOptions, ReadOptions
+
+from .reading import read_input, read_records, read_rows
 
 
 def rows_in(path, content, **options):
     path.write_text(content, encoding="utf8", newline="")
-    return [list(row.values()) for _, row in read_rows(path, FileOptions(**options))]
+    return [list(row.values()) for _, row in read_rows(path, **options)]
 
 
 # Without quoting: a quotation mark is a character of the text.
@@ -162,19 +160,19 @@ def test_a_fault_of_quoting_is_skipped_where_the_row_ends_with_its_line(tmp_path
     is_last = line.count('"') % 2
     rows = [*good[:2], *[good[2], line][:: 1 if is_last else -1]]
     (tmp_path / f"a{ending}").write_text("\n".join(rows), newline="")
-    records = list(read_records(str(tmp_path / f"a{ending}"), ReadOptions(skip_errors=True)))
+    records = list(read_records(tmp_path / f"a{ending}", skip_errors=True))
     (faulty,) = [record for record in records if record.problem]
     assert [record.text for record in records if record is not faulty] == ["One.", "Two"]
     assert faulty.location.endswith(f"line {4 if is_last else 3}") and faulty.fields == {"text": [line]}
     assert faulty.problem.startswith(("a cell begins with", "a carriage return"))
     with pytest.raises(InputError, match="line .*: a c.* give `skip_errors=True`"):
-        list(Input(str(tmp_path / f"a{ending}")).records(Vocab()))
+        list(read_input(tmp_path / f"a{ending}"))
     with pytest.raises(InputError) as raised:
         list(read_rows(tmp_path / f"a{ending}"))
     assert "skip" not in str(raised.value)
     (tmp_path / f"a{ending}").write_text(line + "\n" * (not is_last) + good[1], newline="")
     with pytest.raises(InputError, match="line 1: a c|line 2: a c"):  # in the header
-        list(read_records(str(tmp_path / f"a{ending}"), ReadOptions(skip_errors=True)))
+        list(read_records(tmp_path / f"a{ending}", skip_errors=True))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +182,7 @@ def test_a_fault_of_quoting_that_is_not_skipped_is_named(tmp_path, name, rows):
     (tmp_path / name).write_text(("text,n\n" if name == "a.csv" else "text\tn\n") + rows, newline="")
     for skip_errors in (True, False):
         with pytest.raises(InputError, match=r"line \d: a c") as raised:
-            list(read_records(str(tmp_path / name), ReadOptions(skip_errors=skip_errors)))
+            list(read_records(tmp_path / name, skip_errors=skip_errors))
         assert ("A fault of quoting is not skipped" in str(raised.value)) == skip_errors
         assert "skip_errors" not in raised.value.settings
 
@@ -248,15 +246,15 @@ def test_tables_of_r(tmp_path_factory, cells, form, is_quoted, names_all):
     assert found == [[str(n), *row] for n, row in enumerate(cells, 1)]
 
 
-@pytest.mark.parametrize("read", [read_pairs, read_choices, lambda path: list(read_records(path, ReadOptions("good")))])
+@pytest.mark.parametrize("read", [read_pairs, read_choices, lambda path: list(read_records(path, "good"))])
 def test_tables_of_r_without_quotation_marks_are_named(tmp_path, read):
     (tmp_path / "a.csv").write_text("good bad\n1 cat cats\n")
     with pytest.raises(InputError, match="columns are: 'good bad'.* as R's write.table has it") as raised:
         read(str(tmp_path / "a.csv"))
     assert raised.value.settings["delimiter"] == " "
     with pytest.raises(InputError, match=r"give `header=\['row', 'good', 'bad'\]`"):
-        list(read_rows(tmp_path / "a.csv", FileOptions(delimiter=" ")))
-    (row,) = read_rows(tmp_path / "a.csv", FileOptions(delimiter=" ", header=["row", "good", "bad"]))
+        list(read_rows(tmp_path / "a.csv", delimiter=" "))
+    (row,) = read_rows(tmp_path / "a.csv", delimiter=" ", header=["row", "good", "bad"])
     assert row[1] == {"row": "1", "good": "cat", "bad": "cats"}
     (tmp_path / "a.csv").write_text("text\nThe cat sleeps.\n")
     with pytest.raises(InputError) as raised:
@@ -365,11 +363,10 @@ def test_lines_of_comments_are_named(tmp_path, column, header):
     path = tmp_path / "a.csv"
 
     def read(**options):
-        files = FileOptions(**options)
-        return [*(read_records(str(path), ReadOptions(column, files=files)) if column else read_rows(path, files))]
+        return [*(read_records(path, column, **options) if column else read_rows(path, **options))]
 
     path.write_text(PCIBEX)
-    with pytest.raises(InputError, match="as in the results of PCIbex, remove them all .* `header`"):
+    with pytest.raises(InputError, match="results of PCIbex.* `header`"):
         read(header=header)
     path.write_text("time,sentence\n1,The cats sleep.\n# 2. Value.\n")  # as before each participant
     with pytest.raises(InputError, match="line 3: the row has 1 fields.* PCIbex"):

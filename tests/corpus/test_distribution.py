@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from spacy_pll import PipelineSettings, PLLError, make_pipeline
-from spacy_pll.corpus import runs
 from spacy_pll.corpus.distribution import SHARES, Distribution
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.runs import Run, score_to_file
+from spacy_pll.corpus.runs import score_to_file
 from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.stream.parts import ResumableOutput
 
 from ..conftest import SENTENCES, write_jsonl
+from .running import make_run
 
 TEXTS = [f"{sentence} {i}" for i, sentence in enumerate(SENTENCES * 6)]
 
@@ -29,13 +28,13 @@ def settings(model_folder):
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".tsv.gz", ".parquet", ".spacy"])
-def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 4)
+def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, monkeypatch, parts_of, ending):
+    parts_of(4)
     texts = [*TEXTS, " ", 'It\r"is",\n\0 so; \x85.', "x " * 400]
     source = tmp_path / "in.jsonl"
     write_jsonl(source, *({"text": text, "n": 0.5} for text in texts))
     run, output = (
-        Run(Input(str(source)), Scoring(settings, 4, max_length=500, skip_errors=True)),
+        make_run(source, settings, 4, max_length=500, skip_errors=True),
         tmp_path / f"o{ending}",
     )
     score = Scoring.score
@@ -64,18 +63,18 @@ def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, 
 def test_numbers_with_a_decimal_comma(settings, tmp_path):
     (tmp_path / "in.csv").write_text("text;n\n" + "".join(f"{text.replace(';', ',')};0,5\n" for text in TEXTS))
     found = Distribution()
-    score_to_file(Run(Input(str(tmp_path / "in.csv")), Scoring(settings)), str(tmp_path / "o.csv"), found=found)
+    score_to_file(make_run(tmp_path / "in.csv", settings), str(tmp_path / "o.csv"), found=found)
     values = [
         float(line.split(";")[-1].replace(",", ".")) for line in (tmp_path / "o.csv").read_text().split("\n")[1:-1]
     ]
     assert list(found.values) == values and len(values) == len(TEXTS)
 
 
-def test_a_part_that_is_damaged(settings, tmp_path, monkeypatch):
+def test_a_part_that_is_damaged(settings, tmp_path, monkeypatch, parts_of):
     """Its values are before what it adds to the output."""
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 2)
+    parts_of(2)
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in TEXTS))
-    run, write = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings, 2)), ResumableOutput.write
+    run, write = make_run(tmp_path / "in.jsonl", settings, 2), ResumableOutput.write
 
     def damages(self, part, *more):
         write(self, b"\0" + part[1:], *more)
@@ -106,7 +105,7 @@ def test_infinite_pseudo_perplexities_are_not_missing(settings, tmp_path, monkey
     monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: math.inf)
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in [*TEXTS, " "]))
     found = Distribution()
-    score_to_file(Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings)), str(tmp_path / f"o{ending}"), found=found)
+    score_to_file(make_run(tmp_path / "in.jsonl", settings), str(tmp_path / f"o{ending}"), found=found)
     assert [*found.values] == [math.inf] * len(TEXTS) and found.missing == {"no wordpiece to score": 1}
     assert {*found.quantiles.values()} == {math.inf}
 
@@ -135,12 +134,10 @@ def test_a_figure_has_every_text(values):
 def test_a_sample_of_the_words_has_no_pseudo_perplexities(settings, tmp_path):
     """That is no lack of scores; a figure of nothing is refused before anything is scored."""
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in TEXTS))
-    run = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings.changed(sample_words=0.5)))
+    run = make_run(tmp_path / "in.jsonl", settings.changed(sample_words=0.5))
     found = Distribution()
     score_to_file(run, str(tmp_path / "o.jsonl"), found=found)
     assert not [*found.lines()]
-    with pytest.raises(
-        PLLError, match="`plot` draws x_pppl, which texts with `sample_words` do not have. Leave it out"
-    ):
+    with pytest.raises(PLLError, match="`plot` draws x_pppl.*`sample_words`"):
         score_to_file(run, str(tmp_path / "p.jsonl"), found=Distribution(is_drawn=True))
     assert not [*tmp_path.glob("p.*")]

@@ -13,7 +13,6 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_pll import InputError
-from spacy_pll.attributes.names import Names
 from spacy_pll.corpus.columns import check_fields
 from spacy_pll.corpus.formats import (
     FORMATS,
@@ -28,10 +27,9 @@ from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.tables.rows import TextRows, TokenRows
 
-from ..columns import added
+from ..columns import added, rows_of
 from ..made_scores import set_scores
 
-NAMES = Names("pll", ["word_l2r"])
 # Python 3.10 reads no table with a null character.
 any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0" if sys.version_info < (3, 11) else ""))
 
@@ -55,7 +53,7 @@ def whole_file(output, scored):
 
 
 def test_json_lines(scored):
-    lines = whole_file(JsonLines(TextRows("text", NAMES), ["n"]), scored).splitlines()
+    lines = whole_file(JsonLines(rows_of("texts"), ["n"]), scored).splitlines()
     first, _, last = map(json.loads, lines)
     own = {"text": "A cat", "n": 1, "pll_word_l2r": -3.0, "pll_pieces": 2, "pppl": pytest.approx(math.exp(1.5))}
     assert list(first) == ["text", "n", *added()] and {name: first[name] for name in own} == own
@@ -64,7 +62,7 @@ def test_json_lines(scored):
 
 
 def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
-    table = whole_file(CsvTable(TextRows("text", NAMES), ["n"]), scored).decode("utf8")
+    table = whole_file(CsvTable(rows_of("texts"), ["n"]), scored).decode("utf8")
     rows = list(csv.reader(io.StringIO(table)))
     assert rows[0] == ["text", "n", *added()]
     assert [row[:4] for row in rows[1:]] == [["A cat", "1", "-3.0", "2"], ["A dog", "", "-6.0", "2"], ["", "", "", "0"]]
@@ -74,12 +72,12 @@ def test_a_csv_table_has_one_header_and_a_column_for_each_field(scored):
 @given(
     text=any_text,
     other=any_text,
-    name=any_text.filter(lambda name: name not in ("text", *TextRows("text", NAMES).types)),
+    name=any_text.filter(lambda name: name not in ("text", *rows_of("texts").types)),
 )
 @example(text="a\rb", other="\r", name="\r")
 @example(text="", other="NaN", name="")
 def test_any_text_in_a_table_is_read_back(table, text, other, name):
-    rows, vocab = TextRows("text", NAMES), Vocab()
+    rows, vocab = rows_of("texts"), Vocab()
     texts = [text, other, text + "\r\n", "\r" + other]
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
     scored = [ScoredText(i, doc, {name: other}) for i, doc in enumerate(docs)]
@@ -91,7 +89,7 @@ def test_any_text_in_a_table_is_read_back(table, text, other, name):
 
 
 def test_docs_keep_scores_and_fields(scored):
-    data = whole_file(SpacyDocs(TextRows("text", NAMES), ["n"]), scored)
+    data = whole_file(SpacyDocs(rows_of("texts"), ["n"]), scored)
     docs = list(DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab))
     assert [doc._.pll for doc in docs] == [-3.0, -6.0, None]
     assert [doc.user_data.get(FIELDS) for doc in docs] == [{"n": 1}, None, None]

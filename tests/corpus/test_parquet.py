@@ -11,22 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spacy.vocab import Vocab
 
 from spacy_pll import InputError
 from spacy_pll.corpus import parquet
-from spacy_pll.corpus.formats import write_table
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.parquet import (
-    arrow_type,
-    common_type,
-    json_value,
-)
-from spacy_pll.corpus.parquet import (
-    read_table as read_parquet,
-)
-from spacy_pll.corpus.readers import read_records, read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
+
+from .reading import read_input, read_records, read_rows, write_table
 
 
 def write(path, columns, **options):
@@ -39,12 +29,12 @@ def test_a_row_is_a_record(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "ROWS_PER_READ", 2)
     texts, numbers = ["one", "", "A\u2028 \x00 犬", "four", "five"], pa.array([1, 2, None, 4, 5], pa.int8())
     path = write(tmp_path / "a.parquet", {"n": numbers, "line": pa.array(texts, pa.large_string())}, row_group_size=3)
-    records = list(read_records(path, ReadOptions("line")))
+    records = list(read_records(path, "line"))
     assert records == [
         Record(f"{path}, row {number}", text, {"n": n})
         for number, (text, n) in enumerate(zip(texts, numbers.to_pylist()), 1)
     ]
-    typed = list(read_records(path, ReadOptions("line", typed=True)))
+    typed = list(read_records(path, "line", typed=True))
     assert [record.fields["n"] for record in typed] == list(numbers) and typed[0].fields["n"].type == pa.int8()
     assert [record.text for record in typed] == texts
     assert [row for _, row in read_rows(tmp_path / "a.parquet")] == [
@@ -65,12 +55,12 @@ def test_texts_in_a_dictionary_and_in_other_columns(tmp_path):
     path = write(tmp_path / "a.parquet", {**columns, "m": pa.array([{"s": {"t": text}, "n": 1} for text in texts])})
     for column in ("text", "m.s.t"):
         for typed in (False, True):
-            records = list(read_records(path, ReadOptions(column, typed=typed)))
+            records = list(read_records(path, column, typed=typed))
             assert [record.text for record in records] == texts and "m" in records[0].fields
     with pytest.raises(InputError, match="there is no column 'm.s.u'"):
-        list(read_records(path, ReadOptions("m.s.u")))
+        list(read_records(path, "m.s.u"))
     with pytest.raises(InputError, match="'m.s' must hold text. It holds struct"):
-        list(read_records(path, ReadOptions("m.s")))
+        list(read_records(path, "m.s"))
 
 
 def test_no_row_and_no_row_group(tmp_path):
@@ -78,7 +68,7 @@ def test_no_row_and_no_row_group(tmp_path):
     assert list(read_records(write(tmp_path / "a.parquet", schema.empty_table()))) == []
     pq.ParquetWriter(tmp_path / "b.parquet", schema).close()
     assert pq.ParquetFile(tmp_path / "b.parquet").num_row_groups == 0
-    assert list(read_records(str(tmp_path / "b.parquet"))) == []
+    assert list(read_records(tmp_path / "b.parquet")) == []
 
 
 def test_a_folder_of_several_formats(tmp_path):
@@ -86,7 +76,7 @@ def test_a_folder_of_several_formats(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "c").mkdir()
     write(tmp_path / "c" / "a.parquet", {"text": ["three"], "file": ["its own"]})
-    assert [(record.text, record.fields) for record in read_records(str(tmp_path))] == [
+    assert [(record.text, record.fields) for record in read_records(tmp_path)] == [
         ("one", {"file": "a.txt"}),
         ("two", {"file": "b.parquet", "n": 2}),
         ("three", {"file": "its own"}),
@@ -103,7 +93,9 @@ def test_a_pipe_is_read_from_its_end(tmp_path):
 
     path = tmp_path / "a.parquet"
     write(path, {"text": ["x"]})
-    assert [row for _, row in read_parquet(Pipe(path.read_bytes()), "standard input", ReadOptions())] == [{"text": "x"}]
+    assert [row for _, row in parquet.read_table(Pipe(path.read_bytes()), "standard input", ReadOptions())] == [
+        {"text": "x"}
+    ]
 
 
 # "x", and a lone surrogate with a "y". Arrow does not check what it is given as bytes.
@@ -123,8 +115,8 @@ SURROGATE = pa.Array.from_buffers(
         (pa.table([["x"], ["y"]], names=["text", "text"]), "a.parquet: two columns have the same name"),
         ({"text": SURROGATE}, r"a.parquet, row 2: 'text' is not valid UTF-8 \(byte 1 is 0xed\)"),
         ({"text": ["x", "y"], "s": SURROGATE}, "a.parquet, row 2: 's' is not valid UTF-8"),
-        (b"", "a.parquet: this is not a Parquet file, or it is damaged"),
-        (b"PAR1 and so on PAR1", "a.parquet: this is not a Parquet file, or it is damaged"),
+        (b"", "a.parquet: .* not a Parquet file"),
+        (b"PAR1 and so on PAR1", "a.parquet: .* not a Parquet file"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_with_its_row(tmp_path, content, message):
@@ -134,35 +126,35 @@ def test_what_cannot_be_read_is_named_with_its_row(tmp_path, content, message):
     else:
         write(path, content)
     with pytest.raises(InputError, match=message):
-        list(read_records(str(path)))
+        list(read_records(path))
 
 
 @pytest.mark.parametrize("typed", [False, True])
 def test_what_is_not_valid_utf_8_is_skipped_on_request(tmp_path, typed):
     how, path = {"typed": typed, "skip_errors": True}, tmp_path / "a.parquet"
     write(path, {"text": SURROGATE, "n": [1, 2]})
-    good, bad = Input(str(path)).records(Vocab(), **how)
+    good, bad = read_input(path, **how)
     assert good.text == "x" and not good.problem and bad.problem.startswith("'text' has a lone surrogate")
     nested = pa.StructArray.from_arrays([SURROGATE, pa.array(["", None])], ["a", "b"])
     write(path, {"text": ["x", "y"], "s": SURROGATE} if typed else {"text": ["x", "y"], "s": SURROGATE, "m": nested})
-    records = [*Input(str(path)).records(Vocab(), **how)]
+    records = [*read_input(path, **how)]
     assert [one.text for one in records if not one.problem] == ["x", "y"]
     bad = "\\udced\\udca0\\udc80y"
     if typed:
         assert [one.fields["s"].as_py() for one in records] == ["x", bad]
         with pytest.raises(InputError, match="a.parquet, row 2: 's' is not valid UTF-8"):
-            list(Input(str(path)).records(Vocab(), typed=True))
+            list(read_input(path, typed=True))
         write(path, {"text": ["x", "y"], "s": SURROGATE, "m": nested})
         with pytest.raises(InputError, match="a.parquet, row 2: 'm' is not valid UTF-8"):
-            list(Input(str(path)).records(Vocab(), **how))
+            list(read_input(path, **how))
         return
     assert [one.fields for one in records] == [
         {"s": "x", "m": {"a": "x", "b": ""}},
         {"s": bad, "m": {"a": bad, "b": None}},
     ]
-    good, bad = Input(str(path), "m.a").records(Vocab(), **how)
+    good, bad = read_input(path, "m.a", **how)
     assert good.text == "x" and not good.problem and "has a lone surrogate" in bad.problem
-    good, bad = Input(str(path), context_column="s").records(Vocab(), **how)
+    good, bad = read_input(path, context_column="s", **how)
     assert not good.problem and bad.problem and "s" in bad.problem
 
 
@@ -172,8 +164,8 @@ def test_a_file_that_is_cut_off_or_altered_is_damaged(tmp_path):
     data = path.read_bytes()
     for damaged in (data[:-20], data[: len(data) // 2], data[:1000] + bytes(500) + data[1500:]):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="this is not a Parquet file, or it is damaged"):
-            list(read_records(str(path)))
+        with pytest.raises(InputError, match="is not a Parquet file"):
+            list(read_records(path))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +192,7 @@ def test_a_file_that_is_cut_off_or_altered_is_damaged(tmp_path):
     ],
 )
 def test_values_as_json_has_them(array, values):
-    assert list(map(json_value, array)) == values
+    assert list(map(parquet.json_value, array)) == values
 
 
 def test_a_file_is_not_read_as_a_whole(tmp_path):
@@ -229,7 +221,7 @@ def test_row_groups_are_not_kept(tmp_path):
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-    sizes = [resident() for n, _ in enumerate(read_records(str(tmp_path / "a.parquet"))) if n % 1000 == 0]
+    sizes = [resident() for n, _ in enumerate(read_records(tmp_path / "a.parquet")) if n % 1000 == 0]
     assert max(sizes) - sizes[20] < 30_000_000  # 55 MB where they are kept
 
 
@@ -237,8 +229,8 @@ STRING, LARGE_STRING, DOUBLE = pa.string(), pa.large_string(), pa.float64()
 
 
 def test_python_types_in_arrow():
-    assert arrow_type(float) == pa.float64() and arrow_type(int) == pa.int64()
-    assert arrow_type(list[list[str]]) == pa.list_(pa.list_(pa.string()))
+    assert parquet.arrow_type(float) == pa.float64() and parquet.arrow_type(int) == pa.int64()
+    assert parquet.arrow_type(list[list[str]]) == pa.list_(pa.list_(pa.string()))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +262,7 @@ def test_python_types_in_arrow():
 def test_a_common_type_loses_nothing(a, b, common):
     for first, second in ((a, b), (b, a)):
         with pytest.raises(TypeError) if common is None else nullcontext():
-            assert common_type(first, second) == common
+            assert parquet.common_type(first, second) == common
 
 
 def test_rows_with_different_columns(tmp_path):

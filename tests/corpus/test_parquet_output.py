@@ -16,22 +16,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_pll import InputError
-from spacy_pll.attributes.names import Names
 from spacy_pll.corpus import parquet_output
-from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.parquet import (
     read_table as read_parquet,
 )
 from spacy_pll.corpus.parquet_output import ParquetTable, TypedColumns
-from spacy_pll.corpus.readers import read_rows
 from spacy_pll.corpus.records import ReadOptions, Record
 from spacy_pll.corpus.runs import find_format
 from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.files import to_json
-from spacy_pll.tables.rows import TextRows, TokenRows
+from spacy_pll.tables.rows import TokenRows
 
-from ..columns import added
+from ..columns import added, rows_of
 from ..made_scores import set_scores
+from .reading import read_rows, write_table
 
 STRING, LARGE_STRING, DOUBLE = pa.string(), pa.large_string(), pa.float64()
 
@@ -117,7 +115,6 @@ def test_types_that_differ_are_named_with_their_files():
         columns_of({"a.parquet": a}, Record("c.jsonl, line 7", "x", {"n": True}))
 
 
-NAMES = Names("pll", ["word_l2r"])
 MOMENT = datetime.datetime(2020, 2, 29, 12, 30)
 TYPES = {
     "int8": pa.array([1, None, -3], pa.int8()),
@@ -173,7 +170,7 @@ def test_other_columns_keep_their_types_and_values(scored):
     source.seek(0)
     fields = [row for _, row in read_parquet(source, "in.parquet", ReadOptions(typed=True))]
     after = whole_file(
-        ParquetTable(TextRows("text", NAMES), dict(zip(before.schema.names, before.schema.types))), scored(fields)
+        ParquetTable(rows_of("texts"), dict(zip(before.schema.names, before.schema.types))), scored(fields)
     ).read()
     assert after.schema.names == ["text", *TYPES, *added()]
     for name in TYPES:
@@ -188,7 +185,7 @@ def test_other_columns_keep_their_types_and_values(scored):
 def test_a_row_per_token_repeats_the_columns_of_its_text(scored):
     types = {"text": pa.large_string(), "n": pa.int8(), "l": pa.list_(pa.string())}
     texts = scored([{"n": pa.scalar(1, pa.int8()), "l": ["x"]}, {"l": None}, {"n": 3}])
-    rows = whole_file(ParquetTable(TokenRows("text", NAMES), types), texts).read()
+    rows = whole_file(ParquetTable(rows_of("tokens"), types), texts).read()
     assert rows.schema.names == ["doc", "token", "text", "n", "l", "pieces", "pll_word_l2r", "surprisal"]
     assert rows.schema.field("text").type == pa.large_string()
     assert rows.schema.field("pieces").type == pa.list_(pa.string())
@@ -204,11 +201,11 @@ def test_a_row_per_token_repeats_the_columns_of_its_text(scored):
 def test_columns_without_a_score_have_their_type(scored):
     """A type guessed from the first rows would be null."""
     text = scored([{}, {}, {}])[2]
-    for rows in (TextRows, TokenRows):
-        output = ParquetTable(rows("text", NAMES), {"text": pa.string()})
+    for table in ("texts", "tokens"):
+        output = ParquetTable(rows_of(table), {"text": pa.string()})
         for file in (whole_file(output, [text]), whole_file(output, [])):
             assert file.schema_arrow.field("pll_word_l2r").type == pa.float64()
-    assert whole_file(ParquetTable(TextRows("text", NAMES), {"text": pa.string()}), []).read().num_rows == 0
+    assert whole_file(ParquetTable(rows_of("texts"), {"text": pa.string()}), []).read().num_rows == 0
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, pa.scalar(2**53 + 1), [0.5, 2**53 + 1]])
@@ -216,13 +213,13 @@ def test_a_whole_number_that_no_float_holds_is_not_rounded(scored, value):
     type_ = pa.list_(DOUBLE) if isinstance(value, list) else DOUBLE
     types = {"text": pa.string(), "n": type_}
     with pytest.raises(InputError, match="'n' is no .*double.*: Integer value 9007199254740993 "):
-        ParquetTable(TextRows("text", NAMES), types).encode(scored([{"n": value}]))
+        ParquetTable(rows_of("texts"), types).encode(scored([{"n": value}]))
 
 
 @pytest.mark.parametrize("value", [nested(90), {"a": [2**70, 0.5, None], "b": {}}, ("é",), []])
 def test_lists_and_objects_of_json_are_text(scored, value):
     types = columns_of({}, *values_of("n", [value])).types()
-    table = whole_file(ParquetTable(TextRows("text", NAMES), types), scored([{"n": value}, {"n": None}])).read()
+    table = whole_file(ParquetTable(rows_of("texts"), types), scored([{"n": value}, {"n": None}])).read()
     first, second = table["n"].to_pylist()
     assert second is None and json.loads(first) == (list(value) if isinstance(value, tuple) else value)
 
@@ -247,11 +244,12 @@ def test_lists_and_objects_are_json_in_every_table(tmp_path_factory, value):
     for ending in (".csv", ".tsv", ".parquet"):
         write_table(folder / f"a{ending}", rows)
         types = columns_of({}, *values_of("n", [value])).types()
-        for of in (TextRows, TokenRows):
-            output = find_format(f"o{ending}", of)(of("text", NAMES), types)
+        for table in ("texts", "tokens"):
+            of = rows_of(table)
+            output = find_format(f"o{ending}", type(of))(of, types)
             texts = [ScoredText(0, doc, {"n": value})]
-            (folder / f"{of.__name__}{ending}").write_bytes(b"".join(output.merge([output.encode(texts)])))
-            found.append(next(read_rows(folder / f"{of.__name__}{ending}"))[1])
+            (folder / f"{table}{ending}").write_bytes(b"".join(output.merge([output.encode(texts)])))
+            found.append(next(read_rows(folder / f"{table}{ending}"))[1])
         found.append(next(read_rows(folder / f"a{ending}"))[1])
     assert {row["n"] for row in found} == {to_json(value)} and json.loads(found[0]["n"]) == value
     pieces = [row["pieces"] for row in found if "pieces" in row]
@@ -265,7 +263,7 @@ def test_lists_of_two_sources_are_two_types():
 
 
 def test_parts_become_row_groups_of_a_size(scored, monkeypatch):
-    output = ParquetTable(TextRows("text", NAMES), {"text": pa.string()})
+    output = ParquetTable(rows_of("texts"), {"text": pa.string()})
     texts = scored([{}, {}, {}])
     assert whole_file(output, texts).num_row_groups == 1
     monkeypatch.setattr(parquet_output, "ROWS_PER_GROUP", 2)
@@ -277,7 +275,7 @@ def test_parts_become_row_groups_of_a_size(scored, monkeypatch):
 
 def test_merging_holds_no_more_than_a_row_group(scored, monkeypatch):
     monkeypatch.setattr(parquet_output, "ROWS_PER_GROUP", 1)
-    output = ParquetTable(TextRows("text", NAMES), {"text": pa.string()})
+    output = ParquetTable(rows_of("texts"), {"text": pa.string()})
     parts = [output.encode([text]) for text in scored([{}, {}, {}])]
     read = []
     blocks = output.merge(read.append(n) or part for n, part in enumerate(parts))

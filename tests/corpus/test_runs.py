@@ -18,16 +18,15 @@ from spacy_pll import WordTable
 from spacy_pll.corpus import runs, scored_texts
 from spacy_pll.corpus.columns import InputColumns
 from spacy_pll.corpus.distribution import Distribution
-from spacy_pll.corpus.formats import write_table
 from spacy_pll.corpus.inputs import Input, checked_records, read_all, with_faults
 from spacy_pll.corpus.records import Record
-from spacy_pll.corpus.runs import Run, make_manifest, score_to_file, score_to_stream
-from spacy_pll.corpus.scored_texts import Scoring
 from spacy_pll.errors import InputError, ResumeError
 from spacy_pll.pipelines import PACKAGES, PipelineSettings, describe_model
 from spacy_pll.span_getters import TEXT_SPAN
 
 from ..conftest import SENTENCES
+from .reading import write_table
+from .running import make_run
 
 
 class Stopped(Exception):
@@ -71,9 +70,9 @@ def source(tmp_path):
     ],
 )
 def test_an_interrupted_run_resumes_and_scores_nothing_twice(
-    settings, source, tmp_path, monkeypatch, watched_by, ending, table
+    settings, source, tmp_path, parts_of, watched_by, ending, table
 ):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
+    parts_of(8)
     n_texts = len(SENTENCES) * 4
     output, scored, calls = tmp_path / f"out{ending}", [], []
 
@@ -86,23 +85,23 @@ def test_an_interrupted_run_resumes_and_scores_nothing_twice(
             yield text
 
     words = WordTable(lags=1, log_frequency=False)
-    run = Run(Input(source), Scoring(settings, 2), table, words)
+    run = make_run(source, settings, 2, table=table, words=words)
     watched_by(watch)
     stop_at = None
-    score_to_file(run, str(tmp_path / f"whole{ending}"))
+    runs.score_to_file(run, str(tmp_path / f"whole{ending}"))
     assert scored == list(range(n_texts))
     scored.clear()
     stop_at = 19  # in the middle of the last part
     with pytest.raises(Stopped):
-        score_to_file(run, str(output))
+        runs.score_to_file(run, str(output))
     assert not output.exists()
     assert part_ends(tmp_path / f"out{ending}.parts", ending) == [(0, 2), (2, 4), (4, 8), (8, 16)]
     stop_at = None
-    score_to_file(run, str(output), resume=True)
+    runs.score_to_file(run, str(output), resume=True)
     assert scored == [*range(19), *range(16, n_texts)]
     assert calls == [(n_texts, 0), (n_texts, 0), (n_texts, 16)]
     assert output.read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
-    score_to_file(run, str(output), resume=True)  # it is complete, so nothing happens
+    runs.score_to_file(run, str(output), resume=True)  # it is complete, so nothing happens
     assert len(calls) == 3
 
 
@@ -124,10 +123,10 @@ CHANGES = {
     "change, ending", [*((change, ".txt") for change in CHANGES), ("changed", ".csv"), ("reordered", ".spacy")]
 )
 def test_an_input_that_changes_while_it_is_scored_is_noticed(
-    settings, source, tmp_path, monkeypatch, watched_by, change, ending
+    settings, source, tmp_path, parts_of, watched_by, change, ending
 ):
     """And what was scored of it is not used, even if it is changed back."""
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 2)
+    parts_of(2)
     lines = Path(source).read_text().splitlines(keepends=True)
     path, output = tmp_path / f"in{ending}", tmp_path / "out.jsonl"
 
@@ -147,17 +146,17 @@ def test_an_input_that_changes_while_it_is_scored_is_noticed(
     lines = [line.replace('"', "'") for line in lines]
     write(lines)
     before = path.read_bytes()
-    run = Run(Input(str(path)), Scoring(settings, 2))
-    score_to_file(run, str(tmp_path / "whole.jsonl"))
+    run = make_run(path, settings, 2)
+    runs.score_to_file(run, str(tmp_path / "whole.jsonl"))
     watched_by(changing)
     with pytest.raises(InputError, match="has changed while it was scored: .* Change it back, or") as raised:
-        score_to_file(run, str(output))
+        runs.score_to_file(run, str(output))
     watched_by(lambda scored, total, done: scored)
     assert "are kept in" in raised.value.__notes__[0] and not output.exists()
     with pytest.raises(ResumeError, match="texts of the input or their columns"):
-        score_to_file(run, str(output), resume=True)
+        runs.score_to_file(run, str(output), resume=True)
     path.write_bytes(before)
-    score_to_file(run, str(output), resume=True)
+    runs.score_to_file(run, str(output), resume=True)
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -165,17 +164,17 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
     def stop(texts, total, done):
         raise Stopped
 
-    run = Run(Input(source), Scoring(settings))
+    run = make_run(source, settings)
     watched_by(stop)
     with pytest.raises(Stopped):
-        score_to_file(run, str(tmp_path / "out.jsonl"))
+        runs.score_to_file(run, str(tmp_path / "out.jsonl"))
     path = tmp_path / "out.jsonl.parts" / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "spacy-pll": "0.0.9"}}))
     with pytest.raises(
         ResumeError, match="versions.spacy-pll: it was '0.0.9', and is now .* start again with `force=True`"
     ):
-        score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
+        runs.score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
 
 
 @pytest.mark.slow
@@ -191,7 +190,7 @@ def test_a_folder_of_parts_that_another_version_wrote_is_refused_with_a_message(
 def test_parts_grow_and_end_with_a_batch_after_so_many_texts_or_pieces_or_seconds(
     settings, source, tmp_path, monkeypatch, limits, ends, ending
 ):
-    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"whole{ending}"))
+    runs.score_to_file(make_run(source, settings, 2), str(tmp_path / f"whole{ending}"))
     for name, value in limits.items():
         monkeypatch.setattr(runs, name, value)
     merge, found = runs.ResumableOutput.merge, []
@@ -201,7 +200,7 @@ def test_parts_grow_and_end_with_a_batch_after_so_many_texts_or_pieces_or_second
         merge(parts, join)
 
     monkeypatch.setattr(runs.ResumableOutput, "merge", noting)
-    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / f"out{ending}"))
+    runs.score_to_file(make_run(source, settings, 2), str(tmp_path / f"out{ending}"))
     assert found == ends
     assert (tmp_path / f"out{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
 
@@ -213,31 +212,31 @@ def test_a_run_that_is_stopped_early_keeps_its_first_batch(settings, source, tmp
 
     watched_by(stop)
     with pytest.raises(KeyboardInterrupt) as raised:
-        score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / "out.jsonl"))
+        runs.score_to_file(make_run(source, settings, 2), str(tmp_path / "out.jsonl"))
     assert "The scores of 2 of 20 texts are kept" in raised.value.__notes__[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt, ChildProcessError])
 def test_a_run_that_stops_ends_its_workers_and_says_what_is_kept(
-    settings, source, tmp_path, monkeypatch, watched_by, error
+    settings, source, tmp_path, parts_of, watched_by, error
 ):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 8)
+    parts_of(8)
 
     def fail(texts, total, done):
         yield from islice(texts, 9)
         raise error("it")
 
-    run = Run(Input(source), Scoring(settings, 2, 2))
+    run = make_run(source, settings, 2, n_process=2)
     watched_by(fail)
     with pytest.raises(error) as raised:  # it is kept, and so is all that its frames refer to
-        score_to_file(run, str(tmp_path / "out.jsonl"))
+        runs.score_to_file(run, str(tmp_path / "out.jsonl"))
     assert not multiprocessing.active_children()
     note = f"The scores of 8 of 20 texts are kept in {tmp_path / 'out.jsonl.parts'}. Go on with `resume=True`."
     assert raised.value.__notes__ == [note] and str(raised.value) == "it"
     watched_by(lambda scored, total, done: scored)
-    score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
-    score_to_file(Run(Input(source), Scoring(settings, 2)), str(tmp_path / "whole.jsonl"))
+    runs.score_to_file(run, str(tmp_path / "out.jsonl"), resume=True)
+    runs.score_to_file(make_run(source, settings, 2), str(tmp_path / "whole.jsonl"))
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -262,7 +261,7 @@ def test_two_processes_do_not_write_one_output(settings, source, tmp_path, watch
         return texts
 
     watched_by(meanwhile)
-    score_to_file(Run(Input(source), Scoring(settings)), str(output))
+    runs.score_to_file(make_run(source, settings), str(output))
     assert len(answers) == 3
     for code, error in answers:
         assert code == 1 and f"Another run (process {os.getpid()} on {socket.gethostname()}, since 2" in error
@@ -278,23 +277,23 @@ def test_a_stream_gives_the_lines_of_the_file(settings, source, tmp_path, watche
         calls.append((total, done))
         return texts
 
-    run = Run(Input(source), Scoring(settings, 3))
+    run = make_run(source, settings, 3)
     watched_by(watch)
-    score_to_file(run, str(tmp_path / "out.jsonl"))
-    assert b"".join(score_to_stream(run)) == (tmp_path / "out.jsonl").read_bytes()
+    runs.score_to_file(run, str(tmp_path / "out.jsonl"))
+    assert b"".join(runs.score_to_stream(run)) == (tmp_path / "out.jsonl").read_bytes()
     assert calls == [(len(SENTENCES) * 4, 0)] * 2
 
 
 def test_rows_that_do_not_fit_the_output_are_refused_before_anything_is_loaded(tmp_path):
-    run = Run(Input("none.txt"), Scoring(PipelineSettings(model="no-such/model")), "tokens")
+    run = make_run("none.txt", PipelineSettings(model="no-such/model"), table="tokens")
     with pytest.raises(InputError, match="Write the table of texts to it"):
-        score_to_file(run, str(tmp_path / "out.spacy"))
+        runs.score_to_file(run, str(tmp_path / "out.spacy"))
 
 
 def test_the_summary_of_the_input(tmp_path, make_nlp):
     (tmp_path / "b.jsonl").write_text('{"line": "x", "n": 1}\n{"line": "y", "m": 2}\n')
     (tmp_path / "a.csv").write_text("line,n\nz,1\n")
-    run, nlp = Run(Input(str(tmp_path), column="line")), make_nlp("bert")
+    run, nlp = make_run(tmp_path, column="line"), make_nlp("bert")
     columns = InputColumns("line")
     fingerprints = read_all(checked_records(run.input, nlp, run.make_rows(nlp), columns, False, False), ends=[2])
     assert [*columns.types()] == ["line", "file", "n", "m"]
@@ -306,8 +305,8 @@ def test_the_summary_of_the_input(tmp_path, make_nlp):
 
 def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
     folder = str(model_folder("bert"))
-    run = Run(Input("in.txt"), Scoring(PipelineSettings(folder), 8), words=WordTable(lags=2))
-    manifest = make_manifest(run, make_nlp("bert"), 1, "abc", ["n"])
+    run = make_run("in.txt", PipelineSettings(folder), 8, words=WordTable(lags=2))
+    manifest = runs.make_manifest(run, make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["input"] == {"texts": 1, "fields": ["n"], "digest": "abc"}
     assert manifest["run"]["batch_size"] == 8 and manifest["run"]["words"]["lags"] == 2
     assert {"path", "n_process", "show_progress"}.isdisjoint(json.loads(json.dumps(manifest["run"])))
@@ -317,14 +316,14 @@ def test_the_manifest_has_what_scores_depend_on(make_nlp, model_folder):
 
 def test_a_run_is_not_resumed_with_another_tokenizer_of_spacy(settings, source, tmp_path):
     output = str(tmp_path / "out.jsonl")
-    score_to_file(Run(Input(source), Scoring(settings)), output)
+    runs.score_to_file(make_run(source, settings), output)
     with pytest.raises(ResumeError, match="lang: it was 'en', and is now 'de'"):
-        score_to_file(Run(Input(source), Scoring(replace(settings, lang="de"))), output, resume=True)
+        runs.score_to_file(make_run(source, replace(settings, lang="de")), output, resume=True)
 
 
 def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, tmp_path):
-    run, output = Run(Input(source), Scoring(settings)), tmp_path / "out.jsonl"
-    score_to_file(run, str(output))
+    run, output = make_run(source, settings), tmp_path / "out.jsonl"
+    runs.score_to_file(run, str(output))
     path = output.with_name(f"{output.name}.manifest.json")
     manifest = json.loads(path.read_text())
     assert manifest.pop("score_columns") == ["pll_word_l2r"]
@@ -332,12 +331,12 @@ def test_a_run_of_a_version_with_other_columns_is_not_resumed(settings, source, 
     with pytest.raises(
         ResumeError, match=r"score_columns: it was None, and is now \['pll_word_l2r'\].*with `force=True`"
     ):
-        score_to_file(run, str(output), resume=True)
+        runs.score_to_file(run, str(output), resume=True)
 
 
 def test_the_manifest_where_spacy_transformers_is_not_installed(make_nlp, monkeypatch):
     monkeypatch.setattr("spacy_pll.pipelines.PACKAGES", ["torch", "no-such-package"])
-    manifest = make_manifest(Run(Input("in.txt")), make_nlp("bert"), 1, "abc", ["n"])
+    manifest = runs.make_manifest(make_run("in.txt"), make_nlp("bert"), 1, "abc", ["n"])
     assert manifest["versions"] == {"torch": version("torch"), "no-such-package": None}
 
 
@@ -372,7 +371,7 @@ def test_a_stream_waits_for_no_more_texts_than_a_batch_has(make_nlp, batch_size,
             yield Record(f"line {number}", "The cats sleep.", {}, sides)
 
     nlp = make_nlp("bert", targets=TEXT_SPAN) if sides else make_nlp("bert")
-    scoring = Scoring(batch_size=batch_size, skip_errors=skip_errors)
+    scoring = scored_texts.Scoring(batch_size=batch_size, skip_errors=skip_errors)
     with closing(scoring.score(nlp, records())) as scored:
         next(scored)
     assert len(taken) == batch_size
@@ -382,9 +381,9 @@ def test_a_stream_waits_for_no_more_texts_than_a_batch_has(make_nlp, batch_size,
 
 
 @pytest.mark.filterwarnings("ignore:.*texts could not be scored")
-def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
-    score = Scoring.score
+def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_path, monkeypatch, parts_of):
+    parts_of(1)
+    score = scored_texts.Scoring.score
 
     def stops(*args):
         yield from islice(score(*args), 2)
@@ -392,13 +391,13 @@ def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_
 
     for first in ("It ran.", None):
         (tmp_path / "in.jsonl").write_text(json.dumps({"text": first}) + '\n{"text": 3}\n' * 2)
-        run = Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings, 1, skip_errors=True))
+        run = make_run(tmp_path / "in.jsonl", settings, 1, skip_errors=True)
         with monkeypatch.context() as patch:
-            patch.setattr(Scoring, "score", stops)
+            patch.setattr(scored_texts.Scoring, "score", stops)
             with pytest.raises(Stopped):
-                score_to_file(run, str(tmp_path / "out.jsonl"), force=True)
+                runs.score_to_file(run, str(tmp_path / "out.jsonl"), force=True)
         found = Distribution()
-        _, earlier, _ = score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, found=found)
+        _, earlier, _ = runs.score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, found=found)
         assert earlier and found.are_errors == (first is None)
 
 
@@ -417,5 +416,5 @@ def test_an_input_that_changes_is_named(settings, tmp_path, monkeypatch, ending,
     with pytest.raises(
         InputError, match="The input .*in.jsonl' has changed while it was scored: .*`force=True`"
     ) as error:
-        score_to_file(Run(Input(str(path)), Scoring(settings)), str(tmp_path / f"out{ending}"))
-    assert ("has a column 'b', which was not there at first" in str(error.value)) == ('"b"' in new)
+        runs.score_to_file(make_run(path, settings), str(tmp_path / f"out{ending}"))
+    assert ("has a column 'b'" in str(error.value)) == ('"b"' in new)

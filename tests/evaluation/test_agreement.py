@@ -119,7 +119,7 @@ def test_docs_and_texts_with_nothing_to_score(exact, make_nlp):
     docs = list(spacy.blank("en").pipe(TEXTS))
     by_doc = agree(exact, make_nlp("bert", keep_pieces=True), docs)
     assert by_doc.text.n == len(TEXTS) - 2 and docs[0]._.pll is None
-    with pytest.raises(ValueError, match="Of the 2 texts, none was scored by both scorers"):
+    with pytest.raises(ValueError, match="Of the 2 texts, none was scored"):
         agree(exact, make_nlp("bert", keep_pieces=True), ["", " "])
 
 
@@ -149,7 +149,7 @@ def test_one_text_is_no_list_of_texts(make_nlp):
     nlp = make_nlp("bert", metrics=["original"])
     for text in (SENTENCES[0], nlp(SENTENCES[0])):
         for measure in (partial(agree, nlp, nlp), partial(compare_margins, nlp), partial(perplexity, nlp)):
-            with pytest.raises(ValueError, match="`texts` must be a list of texts. It is one text: .*Write .text."):
+            with pytest.raises(ValueError, match="`texts` must be a list .*one text: "):
                 measure(text)
 
 

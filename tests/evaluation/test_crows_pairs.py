@@ -10,10 +10,10 @@ import torch
 from spacy_pll import InputError, Pair, compare, make_pipeline, score_suite
 from spacy_pll.evaluation.crows_pairs import MEASURES, VALUES, CrowsPairs, read_crows_pairs
 from spacy_pll.files import OutputError
-from spacy_pll.language_model import BUILTIN
 
 from ..analysis.test_comparison import VERSIONS
 from ..cli.conftest import run
+from ..conftest import BUILTIN
 from ..reference import load_model
 from .given_scores import of_pieces
 
@@ -30,9 +30,9 @@ def write(path, rows):
 
 @pytest.fixture(scope="module")
 def rows():
-    """200 rows in the form of crows_pairs_anonymized.csv. The sentences differ in a word or two, in any place."""
+    """100 rows in the form of crows_pairs_anonymized.csv. The sentences differ in a word or two, in any place."""
     draw, made = random.Random(0), []
-    for number in range(200):
+    for number in range(100):
         words = draw.choices(WORDS, k=draw.randint(2, 9))
         others = list(words)
         for _ in range(draw.randint(1, 2)):
@@ -61,7 +61,7 @@ def by_hand(model, tokenizer, more, less):
 
 @pytest.mark.filterwarnings("ignore:.*they are the same wordpieces")
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "albert"])
-def test_both_scores_of_200_pairs(make_nlp, model_folder, tmp_path, rows, architecture):
+def test_both_scores_of_100_pairs(make_nlp, model_folder, tmp_path, rows, architecture):
     nlp = make_nlp(architecture, metrics=["original", "unmasked"])
     found = score_suite(nlp, read_crows_pairs(write(tmp_path / "a.csv", rows)))
     expected = [by_hand(*load_model(model_folder(architecture)), *row[1:3]) for row in rows]

@@ -46,7 +46,7 @@ def test_a_row_for_each_pair():
     assert frame["pair"].tolist() == [1, 2, 3] and frame["m_correct"].tolist() == [1, 0.5, 0]
     assert frame["m_difference"].tolist() == [2, 0, -1] and frame["n_bad_pieces"].tolist() == [1, 2, 2]
     assert frame["n_difference_per_piece"].tolist() == [-1, 0.5, 1]
-    with pytest.raises(ValueError, match="The pairs have a column 'm_good', as their scores do"):
+    with pytest.raises(ValueError, match="The pairs have a column 'm_good'"):
         list(scored([Pair("a", "b", {"m_good": 1})], {"m": [[-1.0, -3.0]]}, [[1, 1]]).rows())
     # A number that the pairs have themselves is kept.
     (first,) = scored([Pair("a", "b", {"pair": "x7"})], {"m": [[-1.0, -3.0]]}, [[1, 1]], columns={"m": "pll_m"}).rows()
@@ -114,7 +114,7 @@ def test_a_full_stop_behind_one_sentence_alone_is_warned_of(make_nlp):
     odd = ("The cats sleep.", "The cat sleep")
     minimal_pairs(nlp, [*alike, odd][4:])  # of so few, all may be meant so
     minimal_pairs(nlp, alike)
-    with pytest.warns(UserWarning, match="^Pair 13: a full stop or the like stands behind one .* in 1 of 13 pairs"):
+    with pytest.warns(UserWarning, match="^Pair 13: a full stop .* in 1 of 13 pairs"):
         minimal_pairs(nlp, [*alike, odd])
 
 
@@ -125,7 +125,7 @@ def test_judgments_before_sentences_are_no_part_of_them(make_nlp, mark):
     with pytest.warns(UserWarning, match=r"^Pair 1: a mark such as \* stands only before .* so in 1 of 2 pairs. If"):
         minimal_pairs(nlp, pairs)
     marked = [(good, mark.lstrip() + bad) for good, bad in [("A cat.", "A cats."), ("He is.", "He are.")]]
-    with pytest.warns(UserWarning, match="Pair 1: a mark .* so in all pairs. If it is a judgment, remove it."):
+    with pytest.warns(UserWarning, match="Pair 1: a mark .* so in all pairs.*remove it."):
         assert len(minimal_pairs(nlp, marked).suite.items) == 2
 
 
@@ -167,10 +167,10 @@ def test_what_is_no_pair(pairs, message):
 def test_pairs_of_equal_sentences(make_nlp, tmp_path):
     nlp = make_nlp("bert")
     pairs = [("The traveler.", "The souvenir."), ("It.", "It. "), ("It.", "It.")]
-    with pytest.warns(UserWarning, match="Pair 2: both sentences are equal, 'It.', as in 2 of 3 pairs"):
+    with pytest.warns(UserWarning, match="Pair 2: .* equal, 'It.', as in 2 of 3"):
         assert minimal_pairs(nlp, pairs).measurements()[0].ties == 2
     before = get_scorer(nlp).predictor.counts.passes
-    with pytest.raises(InputError, match="Pair 1: both sentences are equal, 'It.', as in all pairs. Is one column giv"):
+    with pytest.raises(InputError, match="Pair 1: .* equal, 'It.', as in all pairs. Is one column giv"):
         minimal_pairs(nlp, pairs[1:])
     assert get_scorer(nlp).predictor.counts.passes == before
     (tmp_path / "a.csv").write_text("good,bad\nThe traveler.,The souvenir.\nIt.,It.\n")
@@ -181,5 +181,5 @@ def test_pairs_of_equal_sentences(make_nlp, tmp_path):
 
 
 def test_columns_are_a_list():
-    with pytest.raises(ValueError, match=r"`by` must be a list of columns, such as \['kind'\]. It is 'kind'."):
+    with pytest.raises(ValueError, match=r"`by` must be a list .*It is 'kind'."):
         scored(PAIRS).measurements("kind")

@@ -3,9 +3,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from spacy_pll import read_choices, read_variants
+from spacy_pll import read_choices, read_suite, read_variants
 from spacy_pll.errors import InputError, settings_in
-from spacy_pll.evaluation.acceptability import read_acceptability
 from spacy_pll.evaluation.items import Pair, default_columns, levels
 from spacy_pll.evaluation.pair_readers import KNOWN, read_pairs
 
@@ -20,7 +19,7 @@ def test_columns_that_may_be_missing(tmp_path):
         Pair("A.", "B.", {"file": "theirs", "UID": "u"}),
     ]
     assert list(levels(pairs)) == [(), ("file",)]
-    with pytest.raises(InputError, match="Pair 1: there is no column 'UID'. The columns are: 'file', 'id'"):
+    with pytest.raises(InputError, match="Pair 1: .* no column 'UID'.*: 'file', 'id'"):
         levels(pairs, ["UID"])
 
 
@@ -47,13 +46,13 @@ def test_files_without_a_header(tmp_path):
     assert pairs[0] == Pair("A cat.", "A cats.", {"id": "1", "kind": "short"}) and len(pairs) == 2
     with pytest.raises(InputError, match="line 1: the row has 4 fields, but `header` names 2"):
         read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad"])
-    with pytest.raises(InputError, match="If the file has no header, name its columns with `header`"):
+    with pytest.raises(InputError, match="no header, name its columns with `header`"):
         read_pairs(str(tmp_path / "pairs.tsv"))
 
 
 def test_a_header_is_no_pair(tmp_path):
     (tmp_path / "pairs.tsv").write_text("good\tbad\tkind\nA cat.\tA cats.\tshort\n")
-    with pytest.raises(InputError, match="line 1: the file has a header, with the names in `header`. Leave it out"):
+    with pytest.raises(InputError, match="line 1: .* the names in `header`. Leave it out"):
         read_pairs(str(tmp_path / "pairs.tsv"), header=["good", "bad", "kind"])
 
 
@@ -205,7 +204,7 @@ def test_columns_of_both_rows(tmp_path):
 
 def test_lines_without_labels_are_said_to_be_read_so(tmp_path):
     (tmp_path / "a.txt").write_text(f"{BAD}\n{GOOD}\n")
-    with pytest.warns(UserWarning, match="a.txt: of each two lines, the second is read as the good .*`first='good'`"):
+    with pytest.warns(UserWarning, match="a.txt: .* second is read as the good .*`first='good'`"):
         assert read_pairs(str(tmp_path / "a.txt")) == [PAIR]
 
 
@@ -362,7 +361,12 @@ def test_lines_beside_tables_describe_them(tmp_path):
         (read_pairs, {"sentence": "s", "label": "l"}, "s,l\nIt is.,1\nIt are.,0\n", "s,k\nIt is.,1\nIt are.,0\n"),
         (read_choices, {"options": ["a", "b"]}, "a,b,label\nx,y,0\n", "a,c,label\nx,y,0\n"),
         (read_choices, {}, "sentence_good,sentence_bad\nx,y\n", "good,bad\nx,y\n"),
-        (read_acceptability, {}, "sentence,label\nIt is.,1\nIt are.,0\n", "sentence,k\nIt is.,1\n"),
+        (
+            lambda path: read_suite(path, "acceptability"),
+            {},
+            "sentence,label\nIt is.,1\nIt are.,0\n",
+            "sentence,k\nIt is.,1\n",
+        ),
         (read_variants, {}, "mutant\nA1G\n", "variant\nA1G\n"),
     ],
 )

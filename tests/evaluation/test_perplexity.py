@@ -8,9 +8,9 @@ from spacy_pll import PLLError, log_probability_bounds
 from spacy_pll.attributes.record import PieceRecord
 from spacy_pll.attributes.stored import read_record
 from spacy_pll.evaluation.perplexity import Perplexity, perplexity, pieces_per_word
-from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces
+from spacy_pll.scoring.wordpieces import get_wordpieces
 
-from ..conftest import SENTENCES, TINY_TOKENIZERS, get_tokenizer, odd_text
+from ..conftest import SENTENCES, TINY_TOKENIZERS, UNITS, get_tokenizer, odd_text
 
 BLANK = spacy.blank("en")
 
@@ -59,7 +59,7 @@ def test_units_of_words(words, expected):
 def test_every_piece_is_in_one_word(kind, text):
     tokenizer = get_tokenizer(kind).backend_tokenizer
     doc = BLANK(text)
-    for words in WORDS:
+    for words in UNITS:
         record = record_of(doc, tokenizer, words)
         per_word = pieces_per_word(doc, record, words)
         assert len(per_word) == 0 or per_word.sum() == len(record.ids)

@@ -94,7 +94,7 @@ def test_what_has_no_accuracy_or_no_correlation(make_nlp):
     graded = suite_scores(ChoiceSuite(GRADED[:1]), scores, scores)
     with pytest.raises(ValueError, match="no right option, so there is no accuracy"):
         graded.suite.outcomes(graded.scores["m"])
-    with pytest.raises(ValueError, match="Pictures are of accuracies, and this test set has none"):
+    with pytest.raises(ValueError, match="Pictures are of accuracies"):
         graded.plot()
     with pytest.raises(InputError, match="Score them one after the other"):
         choices(make_nlp("bert"), [GRADED[0], Choice(GRADED[1].options)])
@@ -102,7 +102,7 @@ def test_what_has_no_accuracy_or_no_correlation(make_nlp):
         GRADED[0]._replace(preference=math.nan),
         GRADED[0]._replace(options=[*GRADED[0].options, Option("c")]),
     ):
-        with pytest.raises(InputError, match="Choice 1: the preference for the first of two options must be a finite"):
+        with pytest.raises(InputError, match="Choice 1: the preference .* must be a finite"):
             choices(make_nlp("bert"), [wrong])
     (same,) = graded.measurements([])
     assert same.value is None

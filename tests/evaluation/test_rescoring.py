@@ -1,6 +1,5 @@
 import builtins
 import itertools
-import re
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from spacy_pll.evaluation.rescoring import (
     ranking,
     word_error_rate,
 )
-from spacy_pll.requirements import install_command
 
 numbers = st.floats(-100, 0, width=16)
 nbest_scores = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=8).map(lambda rows: np.array(rows).T)
@@ -165,7 +163,7 @@ def test_what_to_install(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=rf"needs jiwer.*{re.escape(install_command('rescore'))}"):
+    with pytest.raises(ImportError, match=r"jiwer.*pip install .*\[rescore\]"):
         word_error_rate(["a"], ["a"])
 
 
@@ -184,7 +182,7 @@ def test_lists_are_rescored_in_python(make_nlp):
     assert [one["id"] for one in same["hypotheses"]] == [0, 1, 2]
     with pytest.raises(ValueError, match="list 1: 'hypotheses' must be a list"):
         rescore(nlp, [{"texts": texts}], 0.5)
-    with pytest.raises(ValueError, match="`weight` must be a finite number, such as 0.5. It is nan"):
+    with pytest.raises(ValueError, match="`weight` must be a finite .*It is nan"):
         rescore(nlp, [], float("nan"))
     longest = rescore(nlp, [{"hypotheses": hypotheses}], 0.0, word_weight=10.0)[0]["hypotheses"]
     assert [(one["id"], one["rescored"]) for one in longest] == [(1, 29.0), (0, 20.0), (2, -2.0)]

@@ -79,13 +79,11 @@ def test_what_is_missing_is_no_place():
 
 def test_an_error_for_a_column_that_is_not_there():
     rows = make_rows()
-    with pytest.raises(
-        InputError, match="no column 'regio'. The columns are: 'word', 'item', 'kind', 'region'.*region"
-    ):
+    with pytest.raises(InputError, match="no column 'regio'.*: 'word', 'item', 'kind', 'region'.*region"):
         make_groups(rows, ["item"], ["regio"])
     with pytest.raises(InputError, match="no column 'subject'"):
         make_groups(rows, ["item"], ["region"], ["subject"])
-    with pytest.raises(InputError, match="No word has a value in each of the columns region, kind"):
+    with pytest.raises(InputError, match="No word .* region, kind"):
         make_groups([{**row, "kind": None} for row in rows], ["item"], ["region", "kind"])
 
 

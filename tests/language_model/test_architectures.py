@@ -9,15 +9,13 @@ import torch
 import transformers as hf
 from spacy.util import registry
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.reading.slow_tokenizers import backend_of
 from spacy_pll.language_model.running.forward import Forward
-from spacy_pll.scoring.passes import Batch
-from spacy_pll.scoring.wordpieces import WORDS
 
-from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, build_transformer, get_tokenizer
+from ..conftest import ARCHITECTURES, PARAGRAPH, SENTENCES, UNITS, build_transformer, get_tokenizer, masked_model
 from ..protein_models import ESM_2, PROTEIN, esm_tokenizer, spaced_tokenizer
 from ..reference import load_model, log_probabilities, score, score_by_states
+from ..scoring.planned import make_batch
 from ..test_metrics import METRICS
 
 nlp = spacy.blank("en")
@@ -34,7 +32,7 @@ def test_scores_equal_the_brute_force_reference(make_nlp, architecture):
     """Every metric, padded batches, within 1e-5 a piece; every word unit under an architecture for each tokenizer."""
     tokenizer = get_tokenizer(ARCHITECTURES[architecture][3])
     texts = ["The hooligans can't travel.", "Dr. Smith's souvenir", PARAGRAPH[:60], "a"]
-    for words in WORDS if architecture in ("bert", "roberta", "albert") else ["spacy"]:
+    for words in UNITS if architecture in ("bert", "roberta", "albert") else ["spacy"]:
         pipeline = make_nlp(architecture, metrics=METRICS, words=words, keep_pieces=True)
         transformer, loaded_tokenizer = load_model(pipeline.get_pipe("pll").model.name)
         for doc in pipeline.pipe(texts):
@@ -88,7 +86,7 @@ def test_block_sparse_attention_is_full(model_folder):
 
 @pytest.mark.parametrize("architecture", ["bert", "fnet"])
 def test_what_was_found_is_said_once(model_folder, caplog, architecture):
-    model = MaskedLanguageModel(str(model_folder(architecture)))
+    model = masked_model(str(model_folder(architecture)))
     with caplog.at_level(logging.INFO, "spacy_pll"):
         for _ in range(2):
             model.load()
@@ -102,7 +100,7 @@ def test_what_was_found_is_said_once(model_folder, caplog, architecture):
 
 
 def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
-    model = MaskedLanguageModel(str(model_folder("convbert")), precision="bfloat16")
+    model = masked_model(str(model_folder("convbert")), precision="bfloat16")
     seen, run = [], Forward.run
     monkeypatch.setattr(Forward, "run", lambda self, *args: (seen.append(self.precision), run(self, *args))[1])
     model.load()
@@ -111,20 +109,19 @@ def test_rounding_does_not_hide_what_padding_does(model_folder, monkeypatch):
 
 @pytest.mark.cpu
 def test_a_head_that_looks_at_its_neighbours_is_run_at_every_position(model_folder):
-    model = MaskedLanguageModel(str(model_folder("bert")))
+    model = masked_model(str(model_folder("bert")))
     model.load()
     head = model.load().checkpoint.transformer.cls
     head.register_forward_pre_hook(lambda module, args: (args[0] + args[0].roll(1, dims=1),))
     model.use(model.loaded.checkpoint, "bert")
     assert model.loaded.forward.capabilities.narrowing is None
     assert model.load().rows.max_tokens <= model.load().rows.max_targets
-    ids = np.array([model.load().tokenizer.encode("The traveler lost").ids])
-    n = ids.shape[1]
-    batch = Batch.of(ids, np.array([n]), np.zeros(n, dtype=int), np.arange(n), ids[0])
+    ids = model.load().tokenizer.encode("The traveler lost").ids
+    batch = make_batch([ids], [(0, *asked) for asked in enumerate(ids)])
     with torch.inference_mode():
-        logits = model.load().checkpoint.transformer(input_ids=torch.from_numpy(ids)).logits[0].log_softmax(-1)
+        logits = model.load().checkpoint.transformer(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
     found = model.submit([batch]).result().log_probs
-    np.testing.assert_allclose(found, logits[np.arange(n), ids[0]].numpy(), atol=1e-5)
+    np.testing.assert_allclose(found, logits[np.arange(len(ids)), ids].numpy(), atol=1e-5)
 
 
 def test_mixed_precision_stays_near_float32(make_nlp, model_folder):

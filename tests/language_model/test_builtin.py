@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertForMaskedLM
 
-from spacy_pll.language_model import BUILTIN
+from ..conftest import BUILTIN
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_all_masks_in_one_pass_are_refused(model_folder):
 
 
 def test_what_it_needs(model_folder, tmp_path):
-    with pytest.raises(ValueError, match="`shift` must be 0, or 1 for masked next-token prediction. It is 2"):
+    with pytest.raises(ValueError, match="`shift` must be 0, or 1 .*It is 2"):
         pipeline(model_folder(), shift=2)
     tokenizer = get_tokenizer("wordpiece")
     backend = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())
@@ -71,5 +71,5 @@ def test_what_it_needs(model_folder, tmp_path):
     )
     reference.load_model(model_folder())[0].save_pretrained(tmp_path)
     plain.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="puts no special token before a text, so with `shift=1`"):
+    with pytest.raises(ValueError, match="no special token before a text.*`shift=1`"):
         pipeline(tmp_path)(SENTENCES[0])

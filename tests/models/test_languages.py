@@ -23,10 +23,9 @@ from spacy_pll import PLLScorer, ScoringSettings
 from spacy_pll.language_model.protocol import Description, LanguageModel, Loaded, PassLimits
 from spacy_pll.language_model.running.log_probs import DevicePredictions
 from spacy_pll.prediction.predictor import Predictor
-from spacy_pll.scoring.wordpieces import WORDS
 from spacy_pll.span_getters import get_doc_spans
 
-from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer
+from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, UNITS, get_tokenizer
 from ..reference import encode
 from ..scoring.test_wordpieces import check_alignment
 
@@ -99,7 +98,7 @@ def test_there_are_many_languages_and_scripts():
 def test_alignment_is_that_of_the_plain_reference(name, docs):
     tokenizer = get_tokenizer(name)
     for number, doc in enumerate(docs):
-        check_alignment(doc, tokenizer, WORDS[number % len(WORDS)])
+        check_alignment(doc, tokenizer, UNITS[number % len(UNITS)])
 
 
 class Recorder(LanguageModel):

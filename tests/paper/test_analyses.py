@@ -13,9 +13,9 @@ from spacy.vocab import Vocab
 from scripts.paper.correlation import mean, pearson, pearson_difference
 from scripts.paper.data import CONTEXTS, read_blimp
 from scripts.paper.files import read_json
-from spacy_pll.language_model import BUILTIN
 
 from .. import reference
+from ..conftest import BUILTIN
 from ..language_model.test_causal import brute_force
 from .conftest import EVENTS, ITEMS, run_all
 

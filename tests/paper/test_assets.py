@@ -32,7 +32,7 @@ def test_files_are_taken_from_the_local_folder_and_kept(local, tmp_path):
 def test_a_wrong_sum_names_the_file_and_leaves_nothing(local, tmp_path):
     folder, sums = local
     (folder / "blimp" / "b.jsonl").write_bytes(b"two, altered")
-    with pytest.raises(ValueError, match=r"local/blimp/b.jsonl is not the published file: its SHA-256 is \w+, where"):
+    with pytest.raises(ValueError, match=r"local/blimp/b.jsonl is not the published file: .*SHA-256 is \w+"):
         gather(tmp_path / "assets", folder, sums)
     assert not (tmp_path / "assets" / "blimp").exists()
 

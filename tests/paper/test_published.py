@@ -80,7 +80,7 @@ def test_paradigms_can_be_chosen(command, arguments):
     assert "6 of 6 figures agree" in command("published", *arguments, "--paradigms", "island_effects_1")
     assert "2 of 2 figures agree" in command("published", *arguments, "--paradigms", "none")
     message = command.fails("published", *arguments, "--paradigms", "island_effect")
-    assert "no figures for a paradigm 'island_effect'. Use all, none or some of these: anaphor_agreement_1," in message
+    assert "no figures for a paradigm 'island_effect'" in message
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_the_built_in_model_is_for_english():
     assert warned(english, SENTENCES[:4]) == warned(english, ["Café! 😀 The naïve café sells crème brûlée."]) == []
     language, unknown = warned(arabic, [ARABIC])
     assert "language of the pipeline is 'ar'" in language and "that of the built-in model is 'en'" in language
-    assert "3 of 3 wordpieces are unknown to the tokenizer of the built-in model" in unknown
+    assert "3 of 3 wordpieces are unknown" in unknown
     assert "such as 'مرحبا'" in unknown and "Give a `model`" in unknown
     assert warned(arabic, [ARABIC]) == []
 
@@ -310,7 +310,7 @@ def test_words_of_another_language_are_split(name):
         assert found == []
     else:
         [message] = found
-        assert "words are split in three or more wordpieces, as words of another language than 'en'" in message
+        assert "words of another language than 'en'" in message
     assert of_split_words(nlp, ["The travelers lost it in the cabin near the river."] * 30 + texts[:2]) == []
     nlp = spacy.blank("en")
     nlp.add_pipe("pll", config={"metrics": ["original"], "mask_margin": 0})

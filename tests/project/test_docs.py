@@ -24,8 +24,8 @@ import srsly
 import typer
 
 import spacy_pll
+from spacy_pll import visualize
 from spacy_pll.cli import app
-from spacy_pll.visualize import masked_texts
 
 from ..doc_commands import (
     ONLY_CHECKED,
@@ -345,7 +345,9 @@ def test_the_table_of_metrics_has_what_the_model_reads():
     assert len(rows) == 7
     nlp = spacy_pll.make_pipeline(metrics=[metric for metric, _, _ in rows])
     for metric, read, percent in rows:
-        [text] = [one for one in masked_texts(nlp, "She lost the souvenir today.", metric) if one.piece == "##u"]
+        [text] = [
+            one for one in visualize.masked_texts(nlp, "She lost the souvenir today.", metric) if one.piece == "##u"
+        ]
         asked = text.text.replace(">[MASK]<", "?").replace(">", "").replace("<", "").replace("[MASK]", "_")
         assert f"{100 * text.probability:.1f}" == percent
         assert asked == f"[CLS] {read} [SEP]" or asked.replace("_", "?") == f"[CLS] {read} [SEP]"

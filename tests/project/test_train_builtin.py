@@ -20,9 +20,8 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 
 from scripts.builtin import batches, data, one_pass, train
 from spacy_pll import make_pipeline
-from spacy_pll.language_model import BUILTIN
 
-from ..conftest import SENTENCES
+from ..conftest import BUILTIN, SENTENCES
 
 ROOT = Path(__file__).parents[2]
 TINY = (

@@ -10,15 +10,13 @@ from spacy.util import minibatch
 
 from spacy_pll import make_pipeline
 from spacy_pll.language_model.running.limits import MAX_IDS, MAX_IDS_WITH_GROUPS, MAX_LOGITS, ids_at_once, pass_cost
-from spacy_pll.metrics import get_metric
 from spacy_pll.prediction.batches import batches_of
-from spacy_pll.scoring.passes import PassLimits
 from spacy_pll.scoring.windows import read_spans
 
 from ..conftest import build_transformer, data_folder, get_tokenizer
 from ..corruption import brown_sentences
 from ..models.test_minicons import sentences
-from ..scoring.planned import batches_of_docs, plan_of, plans_of
+from ..scoring.planned import batches_of_docs, make_limits, plan_of, plans_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_english")]
 
@@ -33,8 +31,7 @@ def test_three_metrics_cost_a_quarter_more_than_one():
     rows = {}
     for names in (["word_l2r"], ["word_l2r", "original", "whole_word"]):
         # Sentence by sentence: pairs share more rows when they are planned together.
-        metrics = [get_metric(name) for name in names]
-        plans = [plan_of([context], metrics, mask_id=tokenizer.mask_token_id) for context in contexts]
+        plans = [plan_of([context], names, mask_id=tokenizer.mask_token_id) for context in contexts]
         rows[len(names)] = sum(plan.n_rows for plan in plans)
     print(f"forward rows: {rows[1]} for one metric, {rows[3]} for three")  # pytest -s shows it
     assert rows[1] == sum(len(context.word) for context in contexts)
@@ -48,8 +45,8 @@ def test_little_of_what_is_computed_is_padding():
     for doc in nlp.pipe(brown_sentences(data_folder("data/brown") / "brown.zip", 1000, words=(1, 200))):
         contexts += read_spans([doc[:]], tokenizer.backend_tokenizer, "spacy", 512)
     ids = padding = 0
-    limits = PassLimits(2048, 1000, pad_id=0)
-    for plan in plans_of(contexts, [get_metric("word_l2r")], limits, mask_id=tokenizer.mask_token_id):
+    limits = make_limits(2048, 1000)
+    for plan in plans_of(contexts, ["word_l2r"], limits, mask_id=tokenizer.mask_token_id):
         for batch in plan.batches:
             ids += batch.size
             padding += batch.size - batch.n_ids
@@ -72,7 +69,7 @@ def test_on_a_gpu_a_thousand_sentences_are_at_most_four_passes(tmp_path, margin)
     max_ids = (MAX_IDS if margin is None else MAX_IDS_WITH_GROUPS)["cuda"]
 
     costs = {name: pass_cost("cuda", name, layers, parameters) for name in ("float32", "tf32", "bfloat16")}
-    limits = PassLimits(max_ids, MAX_LOGITS["cuda"] // len(tokenizer), 0)
+    limits = make_limits(max_ids, MAX_LOGITS["cuda"] // len(tokenizer))
 
     def count(batches: Iterable[list[Doc]]) -> dict[str, tuple[float, float]]:
         """Of 1,000 sentences, in each precision: the passes, and their cost in ids."""

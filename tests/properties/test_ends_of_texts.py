@@ -16,14 +16,13 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 import spacy_pll
-from spacy_pll import Choice, InputError, Option, Suite, Unigrams, WordTable, get_scorer, make_pipeline
+from spacy_pll import Choice, InputError, Option, Suite, Unigrams, WordTable, get_scorer, make_pipeline, visualize
 from spacy_pll.analysis.normalised import NORMALISATIONS, WITH_UNIGRAMS
-from spacy_pll.scoring.wordpieces import WORDS, get_wordpieces, read_part
+from spacy_pll.scoring.wordpieces import get_wordpieces, read_part
 from spacy_pll.stream.contexts import TextInContext
 from spacy_pll.tables.words import WordRows
-from spacy_pll.visualize import masked_texts
 
-from ..conftest import ALL_ARCHITECTURES, REAL_TOKENIZERS, TINY_TOKENIZERS, get_tokenizer, odd_text, score_placed
+from ..conftest import ALL_ARCHITECTURES, REAL_TOKENIZERS, TINY_TOKENIZERS, UNITS, get_tokenizer, odd_text, score_placed
 from ..language_model.running.test_group_attention import UNABLE
 from ..language_model.test_causal import CAUSAL, causal_folder  # noqa: F401  # a fixture
 from ..language_model.test_causal import make_nlp as make_causal
@@ -191,7 +190,7 @@ WAYS = {
     "window_perplexities": of_windows,
     "normalise": normalised,
     "words": of_words,
-    "masked_texts": lambda nlp, texts: [[one.log_prob for one in masked_texts(nlp, text)] for text in texts],
+    "masked_texts": lambda nlp, texts: [[one.log_prob for one in visualize.masked_texts(nlp, text)] for text in texts],
     "Ray": by_ray,
     "score_continuations": lambda nlp, texts: [candidates_before(nlp, text[len(BARE) :]) for text in texts],
     "slots": lambda nlp, texts: in_gaps(nlp, [f"___ {text}" for text in texts]),
@@ -265,7 +264,7 @@ def test_any_text_with_any_ends_has_the_scores_of_the_bare_one(make_nlp, archite
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("unit", WORDS)
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", [*TINY_TOKENIZERS, "causal-gpt2", "causal-llama2", *REAL_TOKENIZERS, "gpt2"])
 def test_the_tokenizer_gets_no_more_than_is_read(name, unit):
     nlp, backend, asked = spacy.blank("en"), get_tokenizer(name).backend_tokenizer, []

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.running.forward import Forward
 
-from ..conftest import SENTENCES, build_transformer, get_tokenizer, scores
+from ..conftest import SENTENCES, build_transformer, get_tokenizer, masked_model, scores
 
 TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
@@ -89,7 +88,7 @@ def test_interrupted_and_used_again(make_nlp, expected):
 
 
 def test_interrupted_while_it_is_loaded(model_folder, monkeypatch):
-    model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
+    model = masked_model(str(model_folder("bert")), mixed_precision=True)
     before = dict(vars(model))
     monkeypatch.setattr(Forward, "run", Failing(None, {1}, KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):

@@ -13,8 +13,6 @@ from spacy_pll import InputError
 from spacy_pll.corpus.inputs import Input
 from spacy_pll.corpus.readers import read_records, read_rows, read_texts
 from spacy_pll.corpus.records import FileOptions, ReadOptions
-from spacy_pll.evaluation.acceptability import read_acceptability
-from spacy_pll.evaluation.crows_pairs import read_crows_pairs
 from spacy_pll.evaluation.slots import read_slots
 
 TEXTS = ["The cats sleep.", "Der Bär läuft.", 'She said: "It is".', "a; b, c", "NA", "N/A is no name."]
@@ -40,8 +38,12 @@ ROWS = {
 }
 
 
-def of_suite(suite):
-    return [suite.texts, suite.places]
+def of_suite(reader):
+    def read(path, **options):
+        suite = spacy_pll.read_suite(path, reader, **options)
+        return [suite.texts, suite.places]
+
+    return read
 
 
 def without_places(items):
@@ -55,13 +57,11 @@ READERS = {
         "choices",
         lambda path, **options: spacy_pll.read_choices(path, ["context"], ["a", "b"], "label", **options),
     ),
-    "read_suite": ("pairs", lambda path, **options: of_suite(spacy_pll.read_suite(path, "pairs", **options))),
+    **{f"read_suite, {name}": (name, of_suite(name)) for name in ("pairs", "acceptability", "crows_pairs")},
     "read_slots": (
         "slots",
         lambda path, **options: without_places(read_slots(path, ["tea", "cup"], gold="right", **options)),
     ),
-    "read_acceptability": ("acceptability", lambda path, **options: of_suite(read_acceptability(path, **options))),
-    "read_crows_pairs": ("crows_pairs", lambda path, **options: of_suite(read_crows_pairs(path, **options))),
     "read_variants": ("variants", lambda path, **options: without_places(spacy_pll.read_variants(path, **options))),
 }
 # Those that take the options as one.

@@ -15,7 +15,7 @@ from spacy_pll import Choice, Option, Pair, Unigrams, Variant
 from spacy_pll.proteins.assays import Assay
 
 from ..conftest import write_jsonl
-from ..protein_models import PROTEIN, save_protein_model
+from ..protein_models import PROTEIN
 
 TEXTS = ["The cats sleep.", "She left early.", "A dog can't sit.", "They are here."]
 GAPS = ["The ___ left.", "A ___ sat.", "___ is here."]
@@ -62,7 +62,6 @@ def array_of(items):
 KINDS = {
     "tuple": tuple,
     "deque": deque,
-    "iterator": iter,
     "generator": lambda items: (one for one in items),
     "series": series_of,
     "array": array_of,
@@ -78,9 +77,8 @@ class Used(dict):
 
 
 @pytest.fixture(scope="module")
-def used(model_folder, tmp_path_factory):
+def used(model_folder, protein_folder, tmp_path_factory):
     folder, model = tmp_path_factory.mktemp("given"), str(model_folder("bert"))
-    save_protein_model(folder, "bert")
     write_jsonl(
         folder / "choices.jsonl", {"a": "It was.", "b": "So.", "yes": "She left.", "no": "She leave.", "label": 0}
     )
@@ -92,7 +90,8 @@ def used(model_folder, tmp_path_factory):
     return Used(
         nlp=nlp, one=one, folder=folder, docs=dict(zip(TEXTS, nlp.pipe(TEXTS))),
         pairs=spacy_pll.minimal_pairs(several, pairs), liked=spacy_pll.choices(several, LIKED),
-        tokenizer=spacy_pll.get_scorer(nlp).model.load().tokenizer, proteins=spacy_pll.make_pipeline(str(folder)),
+        tokenizer=spacy_pll.get_scorer(nlp).model.load().tokenizer,
+        proteins=spacy_pll.make_pipeline(str(protein_folder())),
         fillers=spacy_pll.score_continuations(one, "The", WORDS),
     )  # fmt: skip
 
@@ -233,7 +232,7 @@ def plain(found):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_what_is_given_is_read_in_its_order_and_once(used, name, data):
     items, find = CASES[name]
     items = of_things(used, name, data.draw(st.permutations(items)))

@@ -7,21 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll import read_choices, read_pairs, read_variants
+from spacy_pll import read_choices, read_pairs, read_suite, read_variants
 from spacy_pll.cli.ppl import windows_table
-from spacy_pll.corpus.formats import write_table
-from spacy_pll.evaluation.acceptability import read_acceptability
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.items import levels, sample_items
 from spacy_pll.evaluation.measurements import accuracies
 from spacy_pll.evaluation.slots import read_slots
-from spacy_pll.evaluation.stereoset import read_stereoset
-from spacy_pll.evaluation.syntaxgym import read_syntaxgym
 from spacy_pll.evaluation.word_means import WordGroups
 from spacy_pll.proteins.assays import AssayScore, divide_by_protein, mean_correlation, read_assays
 from spacy_pll.tables.word_rows import texts_of_rows
 
 from ..conftest import write_jsonl
+from ..corpus.reading import write_table
 from ..protein_models import PROTEIN
 
 GROUPS = ("a", "b", "a", "1", "b", "1", "NA", "", "a", "-1")
@@ -75,7 +72,7 @@ def labels_of_choices(pad, folder):
 def labels_of_sentences(pad, folder):
     for name, labels in (("", ("1", "0", "1")), ("label=ok", ("ok", "*", "ok")), ("label= ok", ("ok", "no", "ok"))):
         rows = [{"sentence": f"{n}.", "label": pad(one)} for n, one in enumerate(labels)]
-        yield read_acceptability(written(folder, rows), label=name or None).labels.tolist()
+        yield read_suite(written(folder, rows), "acceptability", label=name or None).labels.tolist()
 
 
 def texts_of_words(pad, folder):
@@ -131,7 +128,7 @@ def stereotypes(pad, folder):
     ]
     items = [{"bias_type": pad("race"), "target": pad(target), "sentences": sentences} for target in "xyx"]
     (folder / "a.json").write_text(json.dumps({"data": {"intrasentence": items}}))
-    return [(one.bias_type, one.target, one.texts) for one in read_stereoset(str(folder / "a.json")).items]
+    return [(one.bias_type, one.target, one.texts) for one in read_suite(str(folder / "a.json"), "stereoset").items]
 
 
 def conditions(pad, folder):
@@ -139,7 +136,7 @@ def conditions(pad, folder):
     given = [{"condition_name": pad(name), "regions": regions} for name in ("one", "two")]
     suite = {"meta": {"name": pad("s")}, "predictions": [{"formula": "(1;%one%) < (1;%two%)"}]}
     (folder / "a.json").write_text(json.dumps({**suite, "items": [{"item_number": 1, "conditions": given}]}))
-    return [(one.suite, [*one.conditions]) for one in read_syntaxgym(str(folder / "a.json")).items]
+    return [(one.suite, [*one.conditions]) for one in read_suite(str(folder / "a.json"), "syntaxgym").items]
 
 
 WAYS = (

@@ -19,12 +19,11 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 import spacy_pll
 from spacy_pll import Choice, Option, PipelineSettings, make_pipeline
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.runs import Run, score_to_file, score_to_stream
-from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.corpus.runs import score_to_file, score_to_stream
 from spacy_pll.proteins.assays import Assay
 
 from ..conftest import SENTENCES, build_transformer, get_tokenizer, write_jsonl
+from ..corpus.running import make_run
 from ..protein_models import PROTEIN, spaced_tokenizer
 
 TEXTS = [SENTENCES[0], SENTENCES[2], "", "The souvenir travels."]
@@ -100,7 +99,7 @@ def suite(user):
 
 def corpus(user):
     source = write_jsonl(user.folder / "texts.jsonl", *({"text": text} for text in TEXTS))
-    return Run(Input(str(source)), Scoring(PipelineSettings(user.nlp), batch_size=2))
+    return make_run(source, PipelineSettings(user.nlp), batch_size=2)
 
 
 # What is called, with a pipeline of the model, or the model and its tokenizer; and, besides passes, the places that it

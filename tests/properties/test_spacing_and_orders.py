@@ -8,10 +8,9 @@ import pytest
 import spacy
 
 from spacy_pll.metrics import MAX_EXACT, MaskRows
-from spacy_pll.scoring.wordpieces import WORDS
 
 from .. import reference
-from ..conftest import PARAGRAPH, SENTENCES, get_tokenizer, scores
+from ..conftest import PARAGRAPH, SENTENCES, UNITS, get_tokenizer, scores
 
 MODELS = [("bert", "wordpiece"), ("roberta", "byte-level"), ("modernbert", "byte-level"), ("xlm-roberta", "unigram")]
 TEXT = "The carnivore lost the souvenir, and Smith's travelers can't believe it."
@@ -26,7 +25,7 @@ def parts(nlp):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", UNITS)
 @pytest.mark.parametrize("architecture, tokenizer", MODELS)
 def test_word_r2l_and_any_order_are_those_of_brute_force(make_nlp, architecture, tokenizer, words):
     nlp = make_nlp(architecture, tokenizer, words=words, metrics=["word_any_order", "word_r2l"])

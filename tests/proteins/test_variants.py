@@ -16,7 +16,7 @@ from spacy_pll.proteins.assays import Assay, score_assays
 from spacy_pll.proteins.variants import AMINO_ACIDS, measured_effects
 from spacy_pll.stream.known import KeptScores
 
-from ..conftest import build_transformer
+from ..conftest import UNCHANGED, build_transformer
 from ..protein_models import PROTEIN, esm_tokenizer, save_protein_model, spaced_tokenizer
 from ..reference import predict
 
@@ -28,6 +28,7 @@ OTHERS = ["mask", "wt", "mut", "match"]
 @pytest.fixture(scope="module")
 def protein_models(tmp_path_factory):
     folders = {kind: tmp_path_factory.mktemp(kind) for kind in ("esm", "bert")}
+    UNCHANGED.update(map(str, folders.values()))
     return {kind: (folder, *save_protein_model(folder, kind)) for kind, folder in folders.items()}
 
 
@@ -160,7 +161,7 @@ def test_all_single_substitutions_by_the_letters_of_the_model(alphabet, sequence
 def test_letters_that_stand_for_several_nucleotides():
     tokenizer = letters("ACGTNR")
     nlp = make_pipeline((build_transformer("bert", tokenizer), tokenizer))
-    with pytest.warns(UserWarning, match="2 of 5 letters of the sequence stand for several nucleotides, such as N2"):
+    with pytest.warns(UserWarning, match="2 of 5 letters .*such as N2"):
         assert len(variants(nlp, "ANGRT").scores) == 3 * 3
     with pytest.raises(InputError, match="'A1R': 'R' stands for A or G"):
         variants(nlp, "ACGT", ["A1R"])
@@ -297,7 +298,7 @@ def test_the_picture(protein_models):
     (dots,) = figure.axes[0].lines
     assert [AMINO_ACIDS[int(y)] for y in dots.get_ydata()] == list(PROTEIN)
     for mutant in ("M1A:K2R", "M1U"):
-        with pytest.raises(ValueError, match="The picture shows single substitutions by one of the 20"):
+        with pytest.raises(ValueError, match="single substitutions by one of the 20"):
             variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, [mutant]).plot()
     # U is selenocysteine, not T.
     axes = variants(make_pipeline(str(protein_models["esm"][0])), "UUT", ["U1A"]).plot().axes[0]
@@ -319,7 +320,7 @@ def test_measured_effects_with_a_decimal_comma(tmp_path):
     (tmp_path / "v.csv").write_text("mutant;dms;n\nK2A;0,4;0,4\nT3W;-1,125;1.5\n")
     items = read_variants(str(tmp_path / "v.csv"))
     assert measured_effects(items, "dms").tolist() == [0.4, -1.125]
-    with pytest.raises(InputError, match="line 2: 'n' must be a number. It is '0,4'"):  # and not 1.5 and 0.4
+    with pytest.raises(InputError, match="line 2: 'n' .*It is '0,4'"):  # and not 1.5 and 0.4
         measured_effects(items, "n")
 
 
@@ -330,14 +331,14 @@ def test_the_correlation_with_what_was_measured(protein_models):
     assert variants(nlp, PROTEIN, items).correlation("dms").value == pytest.approx(1)
     left_out = [*items, Variant("M1C", {"dms": None}), Variant("M1D", {"dms": ""}), Variant("M1E", {"dms": "NA"})]
     assert variants(nlp, PROTEIN, left_out).correlation("dms").value == pytest.approx(1)
-    with pytest.raises(InputError, match="Variant 1: there is no column 'x'. The other columns are: 'dms'"):
+    with pytest.raises(InputError, match="Variant 1: .* no column 'x'.*'dms'"):
         variants(nlp, PROTEIN, items).correlation("x")
-    with pytest.raises(InputError, match="line 6: 'dms' must be a number. It is 'high'"):
+    with pytest.raises(InputError, match="line 6: 'dms' .*It is 'high'"):
         variants(nlp, PROTEIN, [*items, Variant("M1C", {"dms": "high"}, "line 6")]).correlation("dms")
     for missing in (None, "NA"):
-        with pytest.raises(InputError, match="No variant has a number in the column 'dms'"):
+        with pytest.raises(InputError, match="No variant has a number .*'dms'"):
             variants(nlp, PROTEIN, [Variant("M1C", {"dms": missing})]).correlation("dms")
-    with pytest.raises(ValueError, match="have a column 'wt_marginals', as their scores do. Rename it"):
+    with pytest.raises(ValueError, match="have a column 'wt_marginals'.*Rename it"):
         variants(nlp, PROTEIN, [Variant("M1C", {"wt_marginals": 1})], method="wt-marginals")
 
 
@@ -367,7 +368,7 @@ def test_variants_that_cannot_be_scored(protein_models, mutant, message):
 @pytest.mark.parametrize("method", ["masked-marginals", "pseudo-ppl"])
 def test_the_name_of_the_sequence_is_no_sequence(protein_models, method):
     """W and T are amino acids."""
-    with pytest.raises(InputError, match="Variant 2: 'WT' is no substitution. If it stands for the sequence itself"):
+    with pytest.raises(InputError, match="Variant 2: 'WT' is no substitution"):
         variants(make_pipeline(str(protein_models["esm"][0])), PROTEIN, ["M1A", "WT"], method=method)
 
 
@@ -451,21 +452,21 @@ def with_all_letters(slow, text, site, masked):
 
 
 def test_models_that_cannot_score_variants(make_nlp, protein_models):
-    with pytest.raises(PLLError, match="does not make a wordpiece of each residue. Give a model of proteins"):
+    with pytest.raises(PLLError, match="each residue. Give a model of proteins"):
         variants(make_nlp("roberta"), "thetraveler")
-    with pytest.raises(PLLError, match="The tokenizer of the built-in model does not make a wordpiece of each"):
+    with pytest.raises(PLLError, match="tokenizer of the built-in model does not"):
         variants(make_pipeline(), PROTEIN)
     nlp = spacy.blank("en")
     with pytest.raises(ValueError, match="pll"):
         variants(nlp, PROTEIN)
     nlp = make_pipeline(str(protein_models["esm"][0]))
-    with pytest.raises(ValueError, match="`method` must be masked-marginals or wt-marginals or pseudo-ppl. It is 'x'"):
+    with pytest.raises(ValueError, match="`method` must be masked-marginals .*It is 'x'"):
         variants(nlp, PROTEIN, method="x")
-    with pytest.raises(ValueError, match="`others` must be mask or wt or mut or match. It is 'all'"):
+    with pytest.raises(ValueError, match="`others` must be .*match. It is 'all'"):
         variants(nlp, PROTEIN, others="all")
     with pytest.raises(InputError, match="There is no variant"):
         variants(nlp, PROTEIN, [])
-    with pytest.raises(InputError, match=r"`mutants` must be a list of variants, such as \['M1A'\]. It is 'M1A'"):
+    with pytest.raises(InputError, match=r"`mutants` must be a list .*It is 'M1A'"):
         variants(nlp, PROTEIN, "M1A")
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spacy_pll.metrics import get_metric
 from spacy_pll.scoring.groups import group_passes
 from spacy_pll.scoring.masks import masked_rows
 from spacy_pll.scoring.passes import Batch, PassLimits
@@ -12,7 +13,13 @@ from spacy_pll.scoring.scores import WeightedSums
 from spacy_pll.scoring.windows import Context, Contexts
 
 MASK = 99
-LIMITS = PassLimits(max_tokens=100, max_targets=100, pad_id=0)
+
+
+def make_limits(max_tokens, max_targets, **more):
+    return PassLimits(max_tokens, max_targets, pad_id=0, **more)
+
+
+LIMITS = make_limits(max_tokens=100, max_targets=100)
 
 
 @dataclass
@@ -56,9 +63,18 @@ def together(contexts):
     return contexts if isinstance(contexts, Contexts) else Contexts.of(contexts)
 
 
+def metrics_of(names):
+    """Metrics from their names. Those that are made for a test have none."""
+    return [get_metric(one) if isinstance(one, str) else one for one in names]
+
+
 def plans_of(contexts, metrics, limits=LIMITS, of_groups=None, mask_id=MASK, **settings):
-    """The plans for some contexts. of_groups (PassLimits): As `limits`, for passes with groups; None: the same."""
-    planned = plan_passes(together(contexts), metrics, mask_id, limits, of_groups or limits, **settings)
+    """The plans for some contexts.
+
+    metrics: Their names, or metrics.
+    of_groups (PassLimits): As `limits`, for passes with groups; None: the same.
+    """
+    planned = plan_passes(together(contexts), metrics_of(metrics), mask_id, limits, of_groups or limits, **settings)
     return [Plan(list(batches), sums) for batches, sums in planned]
 
 
@@ -71,7 +87,7 @@ def plan_of(contexts, metrics, limits=LIMITS, **settings):
 def plan_of_groups(contexts, metrics, margin, limits, mask_id=MASK, reach=None):
     """The plan that has all masks in groups, also those that are the whole context."""
     contexts = together(contexts)
-    rows = masked_rows(contexts, metrics, None, mask_id, reach)
+    rows = masked_rows(contexts, metrics_of(metrics), None, mask_id, reach)
     batches, sums = group_passes(contexts, rows, len(metrics), mask_id, margin, limits)
     return Plan(list(batches), sums)
 
@@ -92,6 +108,15 @@ def make_context(ids, word, scored=None):
     ids = np.array([1, *ids, 2], dtype=np.int32)
     scored = np.ones(len(word), dtype=bool) if scored is None else np.array(scored, dtype=bool)
     return Context(ids, 1, np.array(word), scored)
+
+
+def make_batch(rows, asked, pad_id=0):
+    """A pass that reads these ids, row by row. asked: Of each target its row, its position, and its id."""
+    lengths = np.array([len(own) for own in rows])
+    ids = np.full((len(rows), lengths.max()), pad_id, dtype=np.int32)
+    for row, own in zip(ids, rows):
+        row[: len(own)] = own
+    return Batch.of(ids, lengths, *np.array(asked).T)
 
 
 def fake_model(ids, position, target):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from spacy_pll.metrics import Metric, get_metric
 from spacy_pll.scoring.groups import BLOCK, GroupBatch, filled, near_runs
 from spacy_pll.scoring.masks import HIDDEN, MASKED, REACH, SEEN, runs_of
-from spacy_pll.scoring.passes import Batch, PassLimits
+from spacy_pll.scoring.passes import Batch
 from spacy_pll.scoring.windows import Context
 
-from .planned import MASK, plan_of_groups, plans_of
+from .planned import MASK, make_limits, plan_of_groups, plans_of
 
 pytestmark = pytest.mark.core
-NO_LIMITS = PassLimits(10**6, 10**6, pad_id=0)
+NO_LIMITS = make_limits(10**6, 10**6)
 METRICS = ["word_l2r", "original", "word_any_order"]
 
 
@@ -101,7 +101,7 @@ def test_scores_do_not_depend_on_how_groups_are_laid_out(contexts, margin, max_t
     metrics = [get_metric(name) for name in METRICS]
     if not any(context.scored.any() for context in contexts):
         return
-    limits = PassLimits(max_tokens, max_targets, pad_id=0, one_row=not pad)
+    limits = make_limits(max_tokens, max_targets, one_row=not pad)
     scores = plan_of_groups(contexts, metrics, margin, limits, reach=REACH).scores(answer)
     ends = np.cumsum([len(context.word) for context in contexts])
     found = np.split(scores, ends[:-1], axis=1)
@@ -159,7 +159,7 @@ def test_groups_of_many_texts_are_those_of_each_text():
     """With the sets of one text, the numbers of texts must not be taken for those of sets."""
     ids = [np.array([1, 5 + n // 40, 5 + n % 40, 7, 2], dtype=np.int32) for n in range(400)]
     contexts = [Context(one, 1, np.arange(3), np.ones(3, dtype=bool)) for one in ids]
-    batches = plan_of_groups(contexts, [get_metric("original")], 0, PassLimits(1000, 1000, pad_id=0)).batches
+    batches = plan_of_groups(contexts, [get_metric("original")], 0, make_limits(1000, 1000)).batches
     assert sum(len(batch.flat.member[batch.runs]) for batch in batches) == 3 * len(ids)
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, Metric, get_metric, original
 from spacy_pll.scoring import masks
-from spacy_pll.scoring.masks import masked_rows, share_passes
 from spacy_pll.scoring.windows import Context, Contexts
 
 from ..test_metrics import WITHIN_WORDS
@@ -36,7 +35,7 @@ def test_passes_keep_their_distance_and_are_as_few_as_can_be(lengths, spacing, d
     ends = np.cumsum(lengths)[word]
     first = np.array(data.draw(st.lists(st.integers(0, len(word) - 1), max_size=40)), dtype=int)
     last = np.array([data.draw(st.integers(i, int(ends[i]) - 1)) for i in first], dtype=int)
-    passes = share_passes(first, last, ends[first], spacing)
+    passes = masks.share_passes(first, last, ends[first], spacing)
     for number in range(passes.max(initial=-1) + 1):
         mine = np.flatnonzero(passes == number)
         mine = mine[np.argsort(first[mine])]
@@ -59,7 +58,7 @@ def test_merged_rows_ask_everything_once_and_mask_nothing_else(name, lengths, sp
         if context.scored[t]
     )
     found = []
-    rows = masked_rows(Contexts.of([context]), [get_metric(name)], spacing, MASK)
+    rows = masks.masked_rows(Contexts.of([context]), [get_metric(name)], spacing, MASK)
     for r in range(len(rows.source)):
         runs, mine = rows.run_row == r, rows.entries.row == r
         masked = np.zeros(len(context.word), dtype=bool)
@@ -214,7 +213,7 @@ def test_any_order_costs_a_pass_a_subset(k):
 def test_a_metric_that_masks_nothing_is_one_row():
     n = 700
     context = Context(np.arange(n + 2), 1, np.arange(n), np.random.default_rng(0).random(n) < 0.7)
-    rows = masked_rows(Contexts.of([context]), [get_metric("causal")], None, MASK)
+    rows = masks.masked_rows(Contexts.of([context]), [get_metric("causal")], None, MASK)
     assert rows.entries.piece.tolist() == np.flatnonzero(context.scored).tolist()
     assert rows.source.tolist() == [0] and not len(rows.run_row) and not rows.entries.row.any()
 

@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.metrics import get_metric
-from spacy_pll.scoring.passes import PassLimits, divide
+from spacy_pll.scoring.passes import divide
 
-from .planned import plans_of
+from .planned import make_limits, plans_of
 from .test_plan import METRICS, contexts
 
 pytestmark = pytest.mark.core
@@ -23,7 +22,7 @@ def test_passes_cost_no_more_than_others_that_are_full_or_end_before_shorter_row
 ):
     length, n_targets = (np.array(column) for column in zip(*sorted(rows, reverse=True)))
     first_target = np.append(0, np.cumsum(n_targets))
-    passes = divide(length, first_target, PassLimits(max_tokens, max_targets, 0, pass_cost=pass_cost))
+    passes = divide(length, first_target, make_limits(max_tokens, max_targets, pass_cost=pass_cost))
 
     def cost(begin, end):
         return length[begin] * (end - begin) + pass_cost
@@ -44,8 +43,8 @@ def test_passes_cost_no_more_than_others_that_are_full_or_end_before_shorter_row
 
 def test_a_pass_ends_early_where_padding_would_cost_more_than_another_pass():
     length = np.array([300] * 3 + [20] * 10)
-    assert divide(length, np.arange(14), PassLimits(2048, 100, 0)) == [(0, 3), (3, 13)]
-    assert divide(np.array([30] * 3 + [20] * 9), np.arange(13), PassLimits(2048, 100, 0)) == [(0, 12)]
+    assert divide(length, np.arange(14), make_limits(2048, 100)) == [(0, 3), (3, 13)]
+    assert divide(np.array([30] * 3 + [20] * 9), np.arange(13), make_limits(2048, 100)) == [(0, 12)]
 
 
 @given(contexts=st.lists(contexts(), min_size=1, max_size=5), names=st.lists(st.sampled_from(METRICS), min_size=1))
@@ -62,7 +61,7 @@ def test_halves_of_a_pass_have_the_same_targets(contexts, names):
         assert min(first.n_targets, second.n_targets) > 0
         return [*quarters(first), *quarters(second)]
 
-    for plan in plans_of(contexts, [get_metric(name) for name in dict.fromkeys(names)]):
+    for plan in plans_of(contexts, dict.fromkeys(names)):
         for batch in plan.batches:
             parts = quarters(batch)
             assert [each for part in parts for each in targets(part)] == list(targets(batch))

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.metrics import MaskRows, Metric, get_metric
-from spacy_pll.scoring.passes import PassLimits
 
-from .planned import MASK, fake_model, make_context, plan_of, plans_of, scores_of
+from .planned import MASK, fake_model, make_context, make_limits, plan_of, plans_of, scores_of
 
 pytestmark = pytest.mark.core
 
@@ -42,7 +41,7 @@ def brute_force(context, metric):
 )
 def test_scores_are_those_of_one_pass_a_target(contexts, names, max_tokens, max_targets, pad):
     metrics = [get_metric(name) for name in names]
-    limits = PassLimits(max_tokens, max_targets, 0, pad)
+    limits = make_limits(max_tokens, max_targets, pads=pad)
     plans = plans_of(contexts, metrics, limits)
     assert len(plans) == any(context.scored.any() for context in contexts)
     for context, found in zip(contexts, scores_of(plans, contexts, len(names))):

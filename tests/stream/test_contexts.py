@@ -179,7 +179,7 @@ def test_white_space_before_an_option_does_not_depend_on_other_options(make_nlp,
 
 def shares(nlp, before, text):
     """A text that shares a piece with what stands before it, without a space between them."""
-    with pytest.raises(InputError, match="cannot be scored apart from the text around it.*which begins before it"):
+    with pytest.raises(InputError, match="cannot be scored apart.*which begins before it"):
         check_places(nlp.get_pipe("pll"), [(text, before, "")])
 
 
@@ -237,7 +237,7 @@ def test_tokens_that_are_merged_before_they_are_scored_do_not_move_the_text(make
         assert len(other) < len(one) and span.text == plain_span.text
         assert span._.pll == pytest.approx(plain_span._.pll, abs=1e-5)
         assert other._.pll == pytest.approx(one._.pll, abs=1e-5)
-    with pytest.raises(ValueError, match="A component has merged tokens of the text 'York is' with what stands beside"):
+    with pytest.raises(ValueError, match="merged tokens of the text 'York is'"):
         list(score_placed(merging, [("York is", "They saw New ", "")]))
 
 

@@ -162,7 +162,7 @@ def check_one_is_ahead(done, n):
     ("way", "grows", "size", "n"),
     [
         *((way, (128, 140), 128, 300) for way in WAYS),
-        *(pytest.param(way, (125, 1000), 128, 2500, marks=pytest.mark.slow) for way in WAYS),
+        *(pytest.param(way, (125, 400), 128, 1100, marks=pytest.mark.slow) for way in WAYS),
         pytest.param("pll score", GPU_DOCS, BATCH_SIZE, 20_000, marks=pytest.mark.slow),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_part_that_is_deleted_during_the_run_is_not_left_out(output, deleted):
         parts.write(f"part {number}\n".encode(), 1, TEXTS[number + 1])
     next(parts.folder.glob(f"{deleted:09}-*")).unlink()
     for use in (parts.read, lambda: parts.merge(join)):
-        with pytest.raises(ResumeError, match="Parts of the run are missing .* were deleted .* with `resume=True`"):
+        with pytest.raises(ResumeError, match="Parts of the run are missing .*`resume=True`"):
             use()
     assert not output.exists()
     parts.lock.close()
@@ -156,9 +156,7 @@ def test_the_garbage_collector_leaves_alone_what_is_there_before_a_run(output, k
 
 def test_existing_results_are_kept_unless_forced(output):
     interrupted(output)
-    with pytest.raises(
-        ResumeError, match="contains an unfinished run. Continue it with `resume=True`, or start again with"
-    ):
+    with pytest.raises(ResumeError, match="unfinished run.*`resume=True`"):
         ResumableOutput(output)
     parts = ResumableOutput(output, force=True)
     assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
@@ -204,7 +202,7 @@ def test_a_text_that_has_changed_after_the_run_was_complete(output):
     parts = ResumableOutput(output)
     parts.begin(MANIFEST)
     parts.merge(join)
-    with pytest.raises(ResumeError, match="on it: texts of the input or their columns. Change it back"):
+    with pytest.raises(ResumeError, match="texts of the input or their columns"):
         ResumableOutput(output, resume=True).begin({**MANIFEST, "input": {"texts": 3, "digest": "def"}}, {})
 
 
@@ -218,7 +216,7 @@ def test_a_manifest_that_is_damaged_or_missing(output):
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
-    with pytest.raises(ResumeError, match="out.jsonl.manifest.json does not exist, so it is unknown what was scored"):
+    with pytest.raises(ResumeError, match="out.jsonl.manifest.json does not exist"):
         ResumableOutput(output, resume=True).begin(MANIFEST)
     assert output.read_text() == "precious"
 
@@ -229,7 +227,7 @@ def test_a_folder_that_is_not_of_a_run_is_left_alone(output):
     folder.mkdir()
     (folder / "notes.txt").write_text("precious")
     for options in ({}, {"resume": True}, {"force": True}):
-        with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt', which is not of a run"):
+        with pytest.raises(ResumeError, match="out.jsonl.parts contains 'notes.txt'"):
             ResumableOutput(output, **options)
     (folder / "notes.txt").rename(folder / "000000000-000000001-abc-0s.jsonl")  # our name, and no manifest
     with pytest.raises(ResumeError, match="contains '000000000-000000001-abc-0s.jsonl', which is not of a run"):

@@ -12,12 +12,11 @@ from itertools import count, islice
 import pytest
 
 from spacy_pll import PipelineSettings, files
-from spacy_pll.corpus import runs, scored_texts
-from spacy_pll.corpus.inputs import Input
+from spacy_pll.corpus import scored_texts
 from spacy_pll.corpus.runs import Run, score_to_file
-from spacy_pll.corpus.scored_texts import Scoring
 
 from ..conftest import SENTENCES
+from ..corpus.running import make_run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -86,9 +85,9 @@ def run_and_stop(number, how, folder, run, options):
 
 
 @pytest.fixture
-def begun(make_nlp, model_folder, monkeypatch, tmp_path):
+def begun(make_nlp, model_folder, monkeypatch, parts_of, tmp_path):
     """begun(name): what a run begins with, in a new folder; the run; its options; and what it must give."""
-    monkeypatch.setattr(runs, "TEXTS_PER_PART", 1)
+    parts_of(1)
     nlp = make_nlp("bert")
     monkeypatch.setattr(Run, "make_pipeline", lambda run: nlp)  # loading it again and again takes long
 
@@ -97,9 +96,7 @@ def begun(make_nlp, model_folder, monkeypatch, tmp_path):
         folder.mkdir()
         (folder / "in.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES[:3]))
         output = folder / "out.jsonl"
-        run = Run(
-            Input(str(folder / "in.txt")), Scoring(PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
-        )
+        run = make_run(folder / "in.txt", PipelineSettings(model=str(model_folder("bert"))), batch_size=1)
         score_to_file(run, str(output))
         expected = output.read_bytes()
         if name == "new":
@@ -132,22 +129,26 @@ def contents(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "how", "step"),
+    ("name", "how", "first", "step"),
     [
-        ("other", "kill", 5),  # among the tests that are not slow, some of its places
+        ("other", "kill", 1, 11),  # among the tests that are not slow, some of its places
         *(
-            pytest.param(name, how, 1, marks=pytest.mark.slow)
-            for name in ("new", "other", "damaged", "gap")
-            for how in ("kill", "interrupt")
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                *(("new", "kill", 1, 1), ("other", "kill", 1, 1)),
+                *(("new", "interrupt", 1, 2), ("other", "interrupt", 2, 2)),
+                *(("damaged", "kill", 1, 2), ("damaged", "interrupt", 2, 2)),
+                *(("gap", "kill", 2, 2), ("gap", "interrupt", 1, 2)),
+            )
         ),
     ],
 )
-def test_a_run_that_is_stopped_anywhere_and_resumed_gives_the_same_bytes(begun, tmp_path, name, how, step):
+def test_a_run_that_is_stopped_anywhere_and_resumed_gives_the_same_bytes(begun, tmp_path, name, how, first, step):
     folder, run, options, expected = begun(name)
     again = random.Random(name)
     shutil.copytree(folder, tmp_path / "begin")
     before = contents(folder)
-    for number in count(1, step):
+    for number in count(first, step):
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "begin", folder)
         if not run_and_stop(number, how, folder, run, options):
@@ -160,5 +161,5 @@ def test_a_run_that_is_stopped_anywhere_and_resumed_gives_the_same_bytes(begun, 
         assert (folder / "out.jsonl").read_bytes() == expected, f"stop {number}"
         names = sorted(path.name for path in folder.iterdir())
         assert names == ["in.txt", "out.jsonl", "out.jsonl.manifest.json"], f"stop {number}"
-    print(f"{name}: stopped at each of {(number - 1) // step} places, and resumed")
+    print(f"{name}: stopped at each of {(number - first) // step} places, and resumed")
     assert number > 40

@@ -17,7 +17,7 @@ from spacy_pll import Choice, Option, Unigrams, Variant, get_scorer, make_pipeli
 from spacy_pll.proteins.assays import Assay
 
 from ..conftest import SENTENCES, get_tokenizer
-from ..protein_models import PROTEIN, save_protein_model
+from ..protein_models import PROTEIN
 
 TEXTS = [SENTENCES[0], SENTENCES[2], "", "The souvenir travels."]
 PAIRS = [("The souvenir travels.", "The souvenir travel."), ("It lost.", "It losts.")]
@@ -101,12 +101,12 @@ def leaves(value):
 
 
 @pytest.fixture(scope="module")
-def models(model_folder, tmp_path_factory):
+def models(model_folder, protein_folder):
     """The folders of two models for texts, and of two for proteins: of the component, and of the others beside it."""
-    folders = [tmp_path_factory.mktemp(kind) for kind in ("esm", "bert")]
-    for folder in folders:
-        save_protein_model(folder, folder.name[:-1].rstrip("0123456789"))
-    return {False: [model_folder("roberta"), model_folder("bert")], True: folders}
+    return {
+        False: [model_folder("roberta"), model_folder("bert")],
+        True: [protein_folder("esm"), protein_folder("bert")],
+    }
 
 
 def add(nlp, name, attr, folder, metrics):
@@ -122,7 +122,7 @@ def test_numbers_are_those_of_a_pipeline_with_it_alone(way, models, tmp_path_fac
     expected = leaves(WAYS[way](alone, tmp_path_factory.mktemp("alone")))
     assert any(isinstance(one, float) for one in expected) or way == "score_assays"
 
-    @settings(max_examples=max(4, settings().max_examples // 5))
+    @settings(max_examples=max(3, settings().max_examples // 7))
     @given(place=st.integers(0, 2), disabled=st.sets(st.sampled_from(["mine", "a", "b"])), twice=st.booleans())
     def check(place, disabled, twice):
         nlp = spacy.blank("en")

@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -15,14 +16,13 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from spacy_pll import PipelineSettings, PLLError, make_pipeline
-from spacy_pll.corpus.inputs import Input
-from spacy_pll.corpus.runs import Run, make_manifest
-from spacy_pll.corpus.scored_texts import Scoring
+from spacy_pll.corpus.runs import make_manifest
 from spacy_pll.metrics import pll_metrics
 from spacy_pll.user_code import ImportedCode, import_code
 
 from .. import reference
 from ..conftest import SENTENCES, get_tokenizer
+from ..corpus.running import make_run
 from ..doc_examples import ROOT
 
 # The file that docs/models.md names.
@@ -165,10 +165,16 @@ def test_a_file_with_a_metric_of_a_name_that_is_taken(tmp_path, monkeypatch):
         make_pipeline(code=str(code))
 
 
+def modules_of(sent):
+    return [one.__module__ for one in pickle.loads(sent)[1:]]
+
+
 def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch):
-    """As workers are where they are not forked: two files, one after the other, and a function of one of them."""
+    """As workers are where they are not forked: two files, one after the other, and a function of one of them. This one
+    was forked before the files were there.
+    """
     monkeypatch.setattr(catalogue, "REGISTRY", catalogue.REGISTRY.copy())
-    names = ["first_of_two", "second_of_two"]
+    names, worker = ["first_of_two", "second_of_two"], multiprocessing.get_context("fork").Pool(1)
     for name in names:
         (tmp_path / f"{name}.py").write_text(
             "from spacy_pll import metrics\n"
@@ -176,11 +182,9 @@ def test_a_process_that_is_started_anew_imports_the_files(tmp_path, monkeypatch)
             "def mine(word):\n    return metrics.one_row_per_piece(word[:, None] <= word[None, :])\n"
         )
         import_code(str(tmp_path / f"{name}.py"))
-    sent = tmp_path / "sent"
-    sent.write_bytes(pickle.dumps([ImportedCode(), *map(pll_metrics.get, names)]))
-    script = "import pickle, sys; print(*(one.__module__ for one in pickle.load(open(sys.argv[1], 'rb'))[1:]))"
-    done = subprocess.run([sys.executable, "-c", script, sent], capture_output=True, text=True, check=True)
-    modules = done.stdout.split()
+    sent = pickle.dumps([ImportedCode(), *map(pll_metrics.get, names)])
+    with worker:
+        modules = worker.apply(modules_of, [sent])
     assert len(set(modules)) == 2 and all(name.startswith("python_code") for name in modules)
 
 
@@ -189,7 +193,7 @@ def test_a_run_depends_on_the_file(folder, tmp_path):
     code.write_text(CODE)
     texts.write_text("\n".join(SENTENCES))
     pipeline = PipelineSettings(str(folder / "model"), code=str(code))
-    run = Run(Input(str(texts)), Scoring(pipeline))
+    run = make_run(texts, pipeline)
     manifests = [make_manifest(run, run.make_pipeline(), 0, "", [])["code"]]
     code.write_text(CODE + "\n# changed\n")
     manifests.append(make_manifest(run, run.make_pipeline(), 0, "", [])["code"])
@@ -216,7 +220,7 @@ def test_commands_take_the_file(folder, tmp_path):
 
 
 def test_a_file_that_is_not_there_or_fails(tmp_path):
-    with pytest.raises(PLLError, match="There is no file 'none.py'. Set `code` to a Python file"):
+    with pytest.raises(PLLError, match="no file 'none.py'. Set `code`"):
         make_pipeline(code="none.py")
     (tmp_path / "wrong.py").write_text("1 / 0\n")
     with pytest.raises(PLLError, match="wrong.py cannot be imported: ZeroDivisionError"):

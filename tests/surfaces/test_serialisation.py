@@ -16,10 +16,8 @@ from safetensors.torch import load_file
 from spacy.tokens import Doc, DocBin
 
 from spacy_pll import PLLError
-from spacy_pll.language_model import BUILTIN
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 
-from ..conftest import PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, scores
+from ..conftest import BUILTIN, PARAGRAPH, SENTENCES, build_transformer, get_tokenizer, masked_model, scores
 
 
 @pytest.fixture
@@ -212,7 +210,7 @@ def test_the_built_in_model_is_saved_as_it_is(tmp_path):
 
 def test_bytes_cannot_write_outside_their_folder(gone):
     with pytest.raises(ValueError, match="file named '../evil'"):
-        MaskedLanguageModel("x").from_bytes(srsly.msgpack_dumps({"../evil": b"x"}))
+        masked_model("x").from_bytes(srsly.msgpack_dumps({"../evil": b"x"}))
 
 
 READ_BACK = """

@@ -12,9 +12,7 @@ import transformers
 from safetensors.torch import load_file
 from spacy.util import load_config
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
-
-from ..conftest import SENTENCES
+from ..conftest import SENTENCES, masked_model
 
 # torch says so of a plain pickle, before it refuses it.
 pytestmark = pytest.mark.filterwarnings("ignore:Detected pickle protocol:UserWarning")
@@ -104,7 +102,7 @@ def test_code_on_the_hub_is_not_named(folder, entries):
         spacy.load(folder)
     files = {file.name: file.read_bytes() for file in model.iterdir()}
     with pytest.raises(ValueError, match=message):
-        MaskedLanguageModel(None).from_bytes(srsly.msgpack_dumps(files))
+        masked_model(None).from_bytes(srsly.msgpack_dumps(files))
 
 
 @pytest.mark.usefixtures("nothing_is_loaded")
@@ -153,7 +151,7 @@ def test_an_architecture_that_brings_its_code_is_refused(folder, marker, file, e
         # There a tokenizer.json is read by the same class whatever the name of the tokenizer's own.
         assert spacy.load(folder)(SENTENCES[0])._.pll < 0
     else:
-        with pytest.raises(ValueError, match="needs code that comes with it, which is not run here unasked.*as `code`"):
+        with pytest.raises(ValueError, match="needs code .*not run here unasked.*as `code`"):
             spacy.load(folder)
     assert not marker.exists()
 

@@ -53,7 +53,7 @@ def test_a_word_is_what_the_row_says(nlp):
 def test_texts_by_columns_in_their_order(nlp):
     one, two = "The cats sleep .".split(), "She saw herself .".split()
     rows = [{"item": n, "part": 1.0, "word": word} for both in zip(one, two) for n, word in enumerate(both)]
-    with pytest.warns(UserWarning, match="Rows 1 and 3 are read as neighbours in one text"):
+    with pytest.warns(UserWarning, match="Rows 1 and 3 are read as neighbours"):
         found = score_words(rows, nlp, by=["item", "part"], **PLAIN)
     assert [(row["item"], row["word"]) for row in found] == [(row["item"], row["word"]) for row in rows]
     for n, text in enumerate(("The cats sleep .", "She saw herself .")):
@@ -68,7 +68,7 @@ def test_texts_by_columns_in_their_order(nlp):
 @pytest.mark.parametrize("empty", [None, "", "  ", float("nan"), "\u00a0", pd.NA, Missing("NA")])
 def test_rows_without_a_word_are_kept(nlp, empty):
     words = ["The", empty, "cats", "sleep", "sleep", empty]
-    with pytest.warns(UserWarning, match="2 of 6 rows have no word in the column 'word', and no scores"):
+    with pytest.warns(UserWarning, match="2 of 6 rows .*'word'"):
         found = score_words(rows_of(words), nlp, lags=1, **PLAIN)
     assert len(found) == 6 and all(found[i]["surprisal"] is None and found[i]["pll_pieces"] is None for i in (1, 5))
     full = score_words(rows_of(["The", "cats", "sleep", "sleep"]), nlp, lags=1, **PLAIN)
@@ -172,7 +172,7 @@ def test_a_data_frame_of_polars_without_a_word_has_columns_with_types(nlp):
 def test_a_text_that_is_not_named_is_an_error_with_its_row(nlp, empty):
     """Merged cells of a sheet have their value in the first row alone."""
     rows = [{"item": item, "word": word} for item, word in zip([1, empty, 2, empty], ["The", "cats", "She", "left"])]
-    with pytest.raises(ValueError, match="Row 2: there is a word, and no value in the column 'item' of `by`"):
+    with pytest.raises(ValueError, match="Row 2: .*'item' of `by`"):
         texts_of_rows(rows, "word", ["item"])
     rows = [{**row, "word": row["word"] if isinstance(row["item"], int) else empty} for row in rows]
     assert texts_of_rows(rows, "word", ["item"]) == [[(0, "The")], [(2, "She")]]  # without a word, it does not matter

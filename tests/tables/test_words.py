@@ -1,5 +1,4 @@
 import math
-import re
 import sys
 import warnings
 
@@ -10,7 +9,6 @@ from spacy.tokens import Doc, Span
 
 from spacy_pll import ScoringSettings, WordTable, score_words, to_dataframe
 from spacy_pll.attributes.names import Names
-from spacy_pll.requirements import install_command
 from spacy_pll.tables.words import WordRows, log_frequencies
 
 from ..conftest import PARAGRAPH, odd_text
@@ -134,7 +132,7 @@ def test_log_frequency(make_nlp, monkeypatch):
     with pytest.raises(ValueError, match="no word frequencies for the language 'xx'.*give `log_frequency=False`"):
         log_frequencies("xx")
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    with pytest.raises(ImportError, match=re.escape(install_command("reading"))):
+    with pytest.raises(ImportError, match=r"pip install .*\[reading\]"):
         log_frequencies("en")
 
 
@@ -149,7 +147,7 @@ def test_frequencies_of_another_language_are_noticed(make_nlp):
             warnings.simplefilter("always")  # the tiny model does not know most of these words
             score_words(table, make_nlp("bert", nlp=spacy.blank(lang)), by="item")
         told = [str(one.message) for one in found if "log frequencies" in str(one.message)]
-        assert len(told) == says and all("of the first 50 words are not in the list of English" in one for one in told)
+        assert len(told) == says and all("of the first 50 words" in one for one in told)
 
 
 @pytest.mark.parametrize(("lang", "package"), [("zh", "jieba"), ("ja", "MeCab"), ("ko", "MeCab"), ("ja", "ipadic")])
@@ -193,17 +191,17 @@ def test_log_frequencies_that_nobody_asked_for_are_left_out_if_there_are_none(ma
 
 
 def test_wrong_values_are_errors():
-    with pytest.raises(ValueError, match="`unit` must be whitespace or spacy. It is 'tokens'"):
+    with pytest.raises(ValueError, match="`unit` must be .*It is 'tokens'"):
         WordTable("tokens")
     with pytest.raises(ValueError, match="`lags` must be 0 or more. It is -1"):
         WordTable(lags=-1)
-    with pytest.raises(ValueError, match="`lags` must be a whole number, 0 or more. It is 1.0"):
+    with pytest.raises(ValueError, match="`lags` must be a whole number.*It is 1.0"):
         WordTable(lags=1.0)
 
 
 def test_a_data_frame_of_words_needs_a_word_table(make_nlp):
     for words in ("whitespace", "", True):
-        with pytest.raises(TypeError, match=r'`words` must be a WordTable, such as WordTable\("whitespace"\). It is'):
+        with pytest.raises(TypeError, match=r"`words` must be a WordTable.* It is"):
             to_dataframe(make_nlp("bert")("A cat."), words=words)
 
 

@@ -68,7 +68,7 @@ def test_a_resumed_run_writes_the_same_files(make_settings, output, tmp_path, mo
 
     with pytest.raises(KeyboardInterrupt):
         tune(settings, other, watch=stop)
-    with pytest.raises(ValueError, match="cannot be resumed, because this has changed: seed: it was 0, and is now 1"):
+    with pytest.raises(ValueError, match="cannot be resumed.*seed: it was 0, and is now 1"):
         tune(make_settings(seed=1), other)
     steps = []
     tune(settings, other, watch=lambda progress: steps.append(progress.step))
@@ -125,7 +125,7 @@ def test_wrong_settings(settings, message):
 def test_models_that_cannot_be_tuned(make_settings, model_folder, output):
     with pytest.raises(ValueError, match="left-to-right model.*Choose a masked language model"):
         tune(make_settings(model=str(model_folder("bert", is_decoder=True))), output)
-    with pytest.raises(ValueError, match="cannot read all masks in one pass, as `mask_margin` asks"):
+    with pytest.raises(ValueError, match="cannot read all masks .*`mask_margin`"):
         tune(make_settings(model=str(model_folder("fnet"))), output)
     assert not output.exists() and not training_folder(output).exists()
 

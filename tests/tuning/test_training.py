@@ -11,7 +11,8 @@ from scripts.tuning.examples import draw_parts
 from scripts.tuning.runs import load_model
 from scripts.tuning.texts import ContextMaker, sample_passages
 from scripts.tuning.training import Trainer, divergence, rate_factor
-from spacy_pll.corpus.readers import read_records
+
+from ..corpus.reading import read_records
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(make_trainer):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        with pytest.raises(OSError, match="c.pt cannot be written: File too large. Free some space"):
+        with pytest.raises(OSError, match="c.pt cannot be written: File too large"):
             trainer.save()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -111,7 +112,7 @@ def test_another_run_is_not_resumed(make_trainer):
     trainer = make_trainer(identity={"seed": 0})
     assert not trainer.resume()
     trainer.save()
-    with pytest.raises(ValueError, match="cannot be resumed, because this has changed: seed: it was 0, and is now 1"):
+    with pytest.raises(ValueError, match="cannot be resumed.*seed: it was 0, and is now 1"):
         make_trainer(identity={"seed": 1}).resume()
     trainer.path.write_bytes(trainer.path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="is damaged. Delete its folder"):

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from spacy import displacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_pll import compare, score_continuations
+from spacy_pll import compare, score_continuations, visualize
 from spacy_pll.attributes.registration import find_names
-from spacy_pll.visualize import render, render_comparison, render_continuations
 from spacy_pll.visualize.html import N_STEPS, VMIN, View, colour_step, page_parts
 
 from ..conftest import odd_text
@@ -60,7 +59,7 @@ def split_words(doc):
 
 
 def test_a_row_a_metric_and_the_numbers_on_hover(doc):
-    markup = Markup(render(doc))
+    markup = Markup(visualize.render(doc))
     assert [e.text for e in markup.all("metric")] == METRICS
     assert [e.text for e in markup.all("sum")] == [
         f"{metric}{shown(doc._.get(f'pll_{metric}'))}{shown(doc._.get(f'pll_{metric}') / doc._.pll_pieces)} per piece"
@@ -76,12 +75,12 @@ def test_a_row_a_metric_and_the_numbers_on_hover(doc):
         assert element.attributes["data-v"] == shown(score)
         assert element.text.startswith(token.text)
         assert f"s{min(9, int(score / -2))}" in element.attributes["class"].split()
-    assert Markup(render(doc, ["original"])).all("metric")[0].text == "original"
+    assert Markup(visualize.render(doc, ["original"])).all("metric")[0].text == "original"
 
 
 def test_pieces_stand_under_split_words_in_their_own_colour(doc):
     record = doc._.pll_data
-    markup = Markup(render(doc))
+    markup = Markup(visualize.render(doc))
     words = split_words(doc)
     expected = []
     for metric in METRICS:
@@ -98,27 +97,27 @@ def test_pieces_stand_under_split_words_in_their_own_colour(doc):
 
 def test_hovering_tells_what_a_piece_stands_for_that_does_not_show_it(doc):
     assert doc._.pll_data["pieces"][-2] == "[UNK]"
-    lines = Markup(render(doc)).all("t")[len(doc) - 2].attributes["title"].splitlines()
+    lines = Markup(visualize.render(doc)).all("t")[len(doc) - 2].attributes["title"].splitlines()
     assert lines[0].startswith("zyx  ") and lines[1].startswith("[UNK]  ") and lines[1].endswith(" nats for zyx")
 
 
 def test_without_their_record_the_number_of_pieces_is_shown(make_nlp):
     doc = make_nlp("bert")("The hooligans lost a souvenir.")
-    markup = Markup(render(doc))
+    markup = Markup(visualize.render(doc))
     assert [e.text for e in markup.all("p")] == [f"{token._.pll_pieces} pieces" for token in split_words(doc)]
     assert [e.text for e in markup.all("metric")] == ["word_l2r"]
 
 
 def test_pieces_stay_with_their_tokens_when_tokens_are_merged(nlp):
     doc = nlp("The hooligans lost a souvenir.")
-    assert Markup(render(doc)).all("p")[0].text == "hool##ig##an##s"
+    assert Markup(visualize.render(doc)).all("p")[0].text == "hool##ig##an##s"
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    assert Markup(render(doc)).all("p")[0].text == "Thehool##ig##an##s"
+    assert Markup(visualize.render(doc)).all("p")[0].text == "Thehool##ig##an##s"
 
 
 def pieces_shown(doc, metric="original"):
-    return [e.text for e in Markup(render(doc, [metric])).all("p")]
+    return [e.text for e in Markup(visualize.render(doc, [metric])).all("p")]
 
 
 def test_pieces_of_a_joined_doc_are_shown_if_those_of_all_docs_are_known(nlp, make_nlp):
@@ -142,7 +141,7 @@ def test_pieces_of_a_doc_that_was_not_scored_under_the_metric(nlp, make_nlp):
     joined = Doc.from_docs([kept, other])
     assert pieces_shown(joined, "word_l2r") == pieces_shown(kept, "word_l2r") + pieces_shown(other, "word_l2r")
     assert pieces_shown(joined) == pieces_shown(kept)
-    titles = [e.attributes["title"] for e in Markup(render(joined, ["original"])).all("t")]
+    titles = [e.attributes["title"] for e in Markup(visualize.render(joined, ["original"])).all("t")]
     assert [title == "not scored" for title in titles] == [token.i >= len(kept) for token in joined]
     with joined.retokenize() as retokenizer:  # one token with pieces of both
         retokenizer.merge(joined[len(kept) - 1 : len(kept) + 2])
@@ -157,7 +156,7 @@ def test_pieces_of_a_doc_that_was_not_scored_under_the_metric(nlp, make_nlp):
 @example("The words שלום עולם mean peace, مرحبا!")
 def test_any_text_is_text(nlp, text):
     doc = nlp(text)
-    markup = Markup(render(doc))
+    markup = Markup(visualize.render(doc))
     (article,) = markup.all("doc")
     # an HTML parser takes "\r" for a line end
     assert article.attributes["data-text"] == doc.text
@@ -172,7 +171,7 @@ def test_any_text_is_text(nlp, text):
 
 def test_white_space_tokens_are_seen_and_lines_end_where_the_text_has_it(nlp):
     doc = nlp("One.\n\nTwo\tand  three.")
-    markup = Markup(render(doc, ["original"]))
+    markup = Markup(visualize.render(doc, ["original"]))
     spaces = [e for e, token in zip(markup.all("t"), doc) if token.is_space]
     assert [e.text for e in spaces] == ["↵↵", "⇥", "␣"]
     assert {e.attributes["title"] for e in spaces} == {"no piece"}
@@ -185,14 +184,14 @@ def test_what_was_not_scored_has_no_colour_and_empty_docs_say_so(make_nlp):
     doc.spans["critical"] = [doc[1:2]]
     with pytest.warns(UserWarning, match="no spans under `targets`"):
         docs = [nlp(doc), nlp(""), nlp("Nothing asked")]
-    markup = Markup(render(docs))
+    markup = Markup(visualize.render(docs))
     coloured = ["data-v" in e.attributes for e in markup.all("t")]
     assert coloured == [False, True, False, False, False, False, False]
     assert [e.attributes["title"] for e in markup.all("t")][2] == "not scored"
     assert [e.text for e in markup.all("sum")][1:] == ["word_l2rnot scored"] * 2
     assert markup.all("none")[0].text == "(empty text)"
     assert [e.attributes["data-scores"] for e in markup.all("doc")] == [repr(doc._.pll), "", ""]
-    assert Markup(render([])).all("doc") == []
+    assert Markup(visualize.render([])).all("doc") == []
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_what_was_not_scored_has_no_colour_and_empty_docs_say_so(make_nlp):
     ],
 )
 def test_direction(nlp, text, base, embedded):
-    markup = Markup(render(nlp(text), ["original"]))
+    markup = Markup(visualize.render(nlp(text), ["original"]))
     assert markup.all("text")[0].attributes["dir"] == base
     spans = [e for e in markup.elements if e.tag == "span" and "dir" in e.attributes]
     assert {e.attributes["dir"] for e in spans} <= {"ltr", "rtl"} - {base}
@@ -218,29 +217,29 @@ def test_direction(nlp, text, base, embedded):
 
 
 def test_spans_and_generators(doc):
-    assert len(Markup(render(doc[1:3], ["original"])).all("t")) == 2
-    markup = Markup(render(item for item in [doc, doc[4:5]]))
+    assert len(Markup(visualize.render(doc[1:3], ["original"])).all("t")) == 2
+    markup = Markup(visualize.render(item for item in [doc, doc[4:5]]))
     assert float(markup.all("doc")[1].attributes["data-scores"].split()[1]) == doc[4]._.pll_original
 
 
 def test_docs_from_a_file_where_no_pipeline_was_made(make_nlp, unregistered):
     doc = make_nlp("bert", attr="filed", keep_pieces=True)("The hooligans")
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    html = render(doc, attr="filed")
+    html = visualize.render(doc, attr="filed")
     unregistered("filed")
     (doc,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
-    assert render(doc, attr="filed") == html
+    assert visualize.render(doc, attr="filed") == html
 
 
 def test_scores_of_a_model_that_finds_a_text_impossible(make_nlp):
     doc = make_nlp("bert")("The traveler")
     change_scores(doc, scores={"word_l2r": [-5000.0] * doc._.pll_pieces})
-    title = Markup(render(doc)).all("sum")[0].attributes["title"]
+    title = Markup(visualize.render(doc)).all("sum")[0].attributes["title"]
     assert "pseudo-perplexity inf" in title
 
 
 def test_the_legend_names_the_score_at_which_each_colour_begins(doc):
-    scale = Markup(render(doc, vmin=-5)).all("scale")[0]
+    scale = Markup(visualize.render(doc, vmin=-5)).all("scale")[0]
     assert scale.text == "0−0.5−1−1.5−2−2.5−3−3.5−4−4.5"
 
 
@@ -266,7 +265,7 @@ def test_in_a_notebook_it_is_displayed(doc, displayed, monkeypatch, jupyter, in_
     # how spaCy recognises a notebook
     shell = type("ZMQInteractiveShell" if in_notebook else "TerminalInteractiveShell", (), {})
     monkeypatch.setattr(builtins, "get_ipython", shell, raising=False)
-    html = render(doc, jupyter=jupyter)
+    html = visualize.render(doc, jupyter=jupyter)
     assert (html is None) == is_displayed and len(displayed) == is_displayed
     # MathJax would take two dollar signs for a formula
     assert "tex2jax_ignore" in (displayed[0] if is_displayed else html)
@@ -274,11 +273,11 @@ def test_in_a_notebook_it_is_displayed(doc, displayed, monkeypatch, jupyter, in_
 
 def test_displacys_wrapper_applies(doc, monkeypatch):
     monkeypatch.setattr(displacy, "RENDER_WRAPPER", lambda html: f"<section>{html}</section>")
-    assert render(doc).startswith("<section>")
+    assert visualize.render(doc).startswith("<section>")
 
 
 def test_a_page_is_whole_and_loads_nothing(doc):
-    fragment, page = render(doc), render([doc, doc], page=True)
+    fragment, page = visualize.render(doc), visualize.render([doc, doc], page=True)
     assert "<html" not in fragment and "<script" not in fragment
     markup = Markup(page.removeprefix("<!DOCTYPE html>"))
     assert [e.text for e in markup.all("number")] == ["1", "2"]
@@ -333,10 +332,10 @@ def test_pages_say_that_scores_are_approximate(make_nlp, name, value, keep_piece
     docs = list(nlp.pipe(texts))
     ranked = score_continuations(nlp, "The traveler lost", ["it", "them"])
     shown = [
-        *(render(docs, page=page, jupyter=False) for page in (False, True)),
-        render(docs[0][1:], jupyter=False),
-        render_continuations(ranked, jupyter=False),
-        render_comparison(compare(nlp, *texts), jupyter=False),
+        *(visualize.render(docs, page=page, jupyter=False) for page in (False, True)),
+        visualize.render(docs[0][1:], jupyter=False),
+        visualize.render_continuations(ranked, jupyter=False),
+        visualize.render_comparison(compare(nlp, *texts), jupyter=False),
     ]
     assert all((note in html) is (name is not None) and html.count("approximate") == bool(name) for html in shown)
 
@@ -345,7 +344,7 @@ def test_pages_say_that_scores_are_approximate(make_nlp, name, value, keep_piece
 def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
     candidates = ["the souvenir", "it", "<b>&", "carnivore"]
     found = score_continuations(tiny, 'The "traveler" lost', candidates, " & left.")
-    html = render_continuations(found, attr="two", page=page, jupyter=False)
+    html = visualize.render_continuations(found, attr="two", page=page, jupyter=False)
     markup = Markup(html)
     ranked = sorted(found, key=lambda one: -one.score)
     assert len(markup.all("doc")) == 4 and len(markup.all("row")) == 8
@@ -363,7 +362,7 @@ def test_continuations_are_shown_best_first_with_their_scores(tiny, page):
 @pytest.mark.parametrize("page", [False, True])
 def test_a_comparison_shows_both_versions_and_what_each_segment_adds(tiny, page):
     found = compare(tiny, "The traveler lost the <b>souvenir.", 'The "young" traveler lost it', "original")
-    html = render_comparison(found, page=page, jupyter=False)
+    html = visualize.render_comparison(found, page=page, jupyter=False)
     markup = Markup(html)
     segments = markup.all("seg")
     assert [e.attributes["class"].split()[1] for e in segments] == [segment.kind for segment in found.segments]
@@ -395,7 +394,7 @@ def test_a_comparison_shows_wordpieces_whichever_metric_is_compared(tiny, metric
     record = found.a._.two_data
     pieces = [piece for piece, token in zip(record["pieces"], record["token"]) if token == 1]
     assert len(pieces) > 1
-    assert Markup(render_comparison(found, jupyter=False)).all("p")[0].text == "".join(pieces)
+    assert Markup(visualize.render_comparison(found, jupyter=False)).all("p")[0].text == "".join(pieces)
 
 
 def test_comparisons_of_odd_text_are_well_formed(tiny):
@@ -403,7 +402,7 @@ def test_comparisons_of_odd_text_are_well_formed(tiny):
     def check(a, b):
         if (a + b).strip():
             found = compare(tiny, a, b)
-            assert len(Markup(render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
+            assert len(Markup(visualize.render_comparison(found, jupyter=False)).all("seg")) == len(found.segments)
 
     check()
 
@@ -447,4 +446,4 @@ def test_every_colour_can_be_read_and_told_from_the_next_by_lightness_alone(them
 @pytest.mark.parametrize("vmin", [0.0, 3.0, math.nan, -math.inf])
 def test_a_scale_without_an_end(doc, vmin, page):
     with pytest.raises(ValueError, match="`vmin` must be a number below 0.* It is "):
-        render(doc, vmin=vmin, page=page)
+        visualize.render(doc, vmin=vmin, page=page)

@@ -8,8 +8,7 @@ import spacy
 import torch
 import transformers as hf
 
-from spacy_pll import get_scorer
-from spacy_pll.visualize import masked_texts
+from spacy_pll import get_scorer, visualize
 from spacy_pll.visualize.masked_texts import masked_table
 
 from ..conftest import PARAGRAPH, get_tokenizer, scores
@@ -58,7 +57,7 @@ def test_a_model_that_reads_the_lines_gives_the_probabilities(make_nlp, model_fo
     # The first metric is another one, and with it some rows are the same.
     nlp = make_nlp(architecture, metrics=["original", metric] if metric != "original" else [metric], words="tokenizer")
     doc = nlp(TEXT)
-    lines = masked_texts(nlp, doc, metric)
+    lines = visualize.masked_texts(nlp, doc, metric)
     found = [one.probability for one in lines]
     np.testing.assert_allclose(found, [probability(one, model_folder(architecture)) for one in lines], atol=1e-4)
     assert len(lines) >= len(get_tokenizer("wordpiece").tokenize(TEXT)) // 2 and len({*found}) > len(found) / 2
@@ -78,7 +77,7 @@ def test_the_lines_sum_to_the_scores(make_nlp, more, window):
     (doc,) = nlp.pipe([doc])
     for metric in metrics:
         sums = np.zeros(len(doc))
-        lines = masked_texts(nlp, doc, metric)
+        lines = visualize.masked_texts(nlp, doc, metric)
         for one in lines:
             sums[one.token] += one.weight * one.log_prob
             assert not window or len(one.read) <= window
@@ -91,19 +90,19 @@ def test_the_lines_sum_to_the_scores(make_nlp, more, window):
 def test_the_lines_of_a_word_in_pieces(make_nlp):
     nlp = make_nlp("bert", metrics=["whole_word", "original", "sentence_l2r"])
     doc = nlp("The souvenir.")
-    assert [(one.piece, one.text, one.token) for one in masked_texts(nlp, doc)] == [
+    assert [(one.piece, one.text, one.token) for one in visualize.masked_texts(nlp, doc)] == [
         ("The", "[CLS] [MASK] souveni ##r . [SEP]", 0),
         ("souveni", "[CLS] The >[MASK]< [MASK] . [SEP]", 1),
         ("##r", "[CLS] The [MASK] >[MASK]< . [SEP]", 1),
         (".", "[CLS] The souveni ##r [MASK] [SEP]", 2),
     ]
-    assert masked_texts(nlp, doc, "original")[1].text == "[CLS] The [MASK] ##r . [SEP]"
-    assert masked_texts(nlp, doc, "sentence_l2r")[2].text == "[CLS] The souveni >[MASK]< [MASK] [SEP]"
+    assert visualize.masked_texts(nlp, doc, "original")[1].text == "[CLS] The [MASK] ##r . [SEP]"
+    assert visualize.masked_texts(nlp, doc, "sentence_l2r")[2].text == "[CLS] The souveni >[MASK]< [MASK] [SEP]"
 
 
 def test_pieces_of_bytes_are_written_as_people_read_them(make_nlp):
     nlp = make_nlp("roberta", metrics=["original"])
-    lines = masked_texts(nlp, nlp("A traveler\n— can't."))
+    lines = visualize.masked_texts(nlp, nlp("A traveler\n— can't."))
     read = [one.piece for one in lines]
     assert not any("Ġ" in piece or "Ċ" in piece for piece in read) and {"##er", "↵", "'t"} <= {*read}
     # a piece is written alike in all lines
@@ -116,7 +115,7 @@ def test_pieces_of_bytes_are_written_as_people_read_them(make_nlp):
 def test_a_mask_in_the_text_is_not_taken_for_what_is_asked(make_nlp):
     nlp = make_nlp("roberta", metrics=["original"])
     with pytest.warns(UserWarning, match="<mask>"):
-        first = masked_texts(nlp, nlp("The<mask> lost"))[0]
+        first = visualize.masked_texts(nlp, nlp("The<mask> lost"))[0]
     assert first.text.startswith("<s> ><mask>< <mask>")
 
 
@@ -136,7 +135,7 @@ def test_what_a_left_to_right_model_does_not_read_is_not_shown(tmp_path):
         return nlp
 
     nlp = make("word")
-    lines = masked_texts(nlp, nlp(TEXT))
+    lines = visualize.masked_texts(nlp, nlp(TEXT))
     own = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     assert [one.read[0] for one in lines] == [tokenizer.bos_token] * len(own) and lines[0].text.endswith(" ___")
     for i, (one, target) in enumerate(zip(lines, own, strict=True)):
@@ -146,37 +145,37 @@ def test_what_a_left_to_right_model_does_not_read_is_not_shown(tmp_path):
         assert one.probability == pytest.approx(logits.double().softmax(-1)[target].item(), abs=1e-4)
     nlp = make("previous")
     with pytest.raises(ValueError, match="With .*`leading_space='previous'`, no text"):
-        masked_texts(nlp, nlp(TEXT))
+        visualize.masked_texts(nlp, nlp(TEXT))
 
 
 def test_what_no_single_text_says_is_refused(make_nlp, model_folder):
     nlp = make_nlp("bert", mask_margin=1)
     with pytest.raises(ValueError, match="With `mask_margin`, .*no text.*Leave it out"):
-        masked_texts(nlp, nlp(TEXT))
+        visualize.masked_texts(nlp, nlp(TEXT))
     nlp = make_nlp("bert", metrics=["original"])
-    with pytest.raises(ValueError, match="no scores under 'word_l2r'. Set `metrics` to a list with it"):
-        masked_texts(nlp, nlp(TEXT), "word_l2r")
+    with pytest.raises(ValueError, match="no scores under 'word_l2r'. Set `metrics`"):
+        visualize.masked_texts(nlp, nlp(TEXT), "word_l2r")
     nlp = spacy.blank("en")
     block = {"@architectures": "spacy-pll.MaskedLM.v1", "name": str(model_folder("bert")), "cfg": 0.5}
     nlp.add_pipe("pll", config={"model": block, "metrics": ["original"]})
     with pytest.raises(ValueError, match="With .*`cfg`"):
-        masked_texts(nlp, nlp(TEXT))
+        visualize.masked_texts(nlp, nlp(TEXT))
 
 
 def test_the_table_has_weights_where_a_piece_has_several_texts(make_nlp):
     nlp = make_nlp("bert", metrics=["original", "word_any_order"])
     doc = nlp("The souvenir.")
-    header, *rows = masked_table(masked_texts(nlp, doc), "score")
+    header, *rows = masked_table(visualize.masked_texts(nlp, doc), "score")
     assert header == ("wordpiece", "probability", "score", "what the model reads") and len(rows) == 5
-    header, *rows = masked_table(masked_texts(nlp, doc, "word_any_order"), "score")
+    header, *rows = masked_table(visualize.masked_texts(nlp, doc, "word_any_order"), "score")
     assert header[3] == "weight" and [row[3] for row in rows] == ["1.00", "0.50", "0.50", "0.50", "0.50", "1.00", ""]
     assert rows[-1] == ("", "", f"{doc._.pll_word_any_order:.2f}", "", "")
-    assert masked_table(masked_texts(nlp, ""), "score")[1:] == [("", "", "", "")]
+    assert masked_table(visualize.masked_texts(nlp, ""), "score")[1:] == [("", "", "", "")]
 
 
 def test_a_part_of_the_words(make_nlp):
     nlp = make_nlp(sample_words=0.3, seed=1)
-    doc, found = nlp(TEXT), masked_texts(nlp, TEXT)
+    doc, found = nlp(TEXT), visualize.masked_texts(nlp, TEXT)
     assert {one.token for one in found} == {token.i for token in doc if token._.pll_pieces}
     assert len({one.token for one in found}) < len(doc) / 2
     assert sum(one.log_prob for one in found) == pytest.approx(doc._.pll, abs=1e-4)

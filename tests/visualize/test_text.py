@@ -6,9 +6,8 @@ import re
 import pytest
 from spacy.tokens import DocBin
 
-from spacy_pll import compare, score_continuations
+from spacy_pll import compare, score_continuations, visualize
 from spacy_pll.attributes.names import Names
-from spacy_pll.visualize import render, render_comparison, render_continuations
 from spacy_pll.visualize.text import format_percent, readable_alternatives
 
 from ..conftest import get_tokenizer
@@ -32,7 +31,7 @@ def opened(markup):
 @pytest.mark.parametrize("keep_pieces", [True, False])
 def test_a_token_opens_its_alternatives_rank_and_entropy(make_nlp, names, keep_pieces):
     doc = make_nlp("bert", keep_pieces=keep_pieces, **BOTH)(TEXT)
-    markup = Markup(render(doc))
+    markup = Markup(visualize.render(doc))
     for token, (element, popover) in zip(doc, opened(markup), strict=True):
         label = element.attributes["aria-label"]
         for text, p in readable_alternatives(token, names):
@@ -42,7 +41,7 @@ def test_a_token_opens_its_alternatives_rank_and_entropy(make_nlp, names, keep_p
         assert f"rank {token._.pll_rank:,}, entropy {entropy}" in label and label.startswith(token.text)
         assert "title" not in element.attributes and popover.attributes["aria-hidden"] == "true"
         assert ("Expected as its first piece" in popover.text) == (token._.pll_pieces > 1)
-    widths = [float(style) for style in re.findall(r'<i style="width:([\d.]+)%">', render(doc))]
+    widths = [float(style) for style in re.findall(r'<i style="width:([\d.]+)%">', visualize.render(doc))]
     expected = [100 * math.exp(log_prob) for token in doc for _, log_prob, _ in token._.pll_alternatives]
     assert widths == pytest.approx(expected, abs=0.051)
 
@@ -50,29 +49,33 @@ def test_a_token_opens_its_alternatives_rank_and_entropy(make_nlp, names, keep_p
 @pytest.mark.parametrize("settings", [{"alternatives": 2}, {"distribution": True}])
 def test_each_setting_by_itself(make_nlp, settings):
     doc = make_nlp("bert", **settings)(TEXT)
-    for element, popover in opened(Markup(render(doc))):
+    for element, popover in opened(Markup(visualize.render(doc))):
         assert ("rank" in popover.text) == ("rank" in element.attributes["aria-label"]) == ("distribution" in settings)
         assert ("Expected" in popover.text) == ("alternatives" in settings)
 
 
 def test_without_the_settings_nothing_is_added(make_nlp):
     doc = make_nlp("bert")(TEXT)
-    for page in (render(doc), render(doc, page=True)):
+    for page in (visualize.render(doc), visualize.render(doc, page=True)):
         assert 'class="exp"' not in page and "tabindex" not in page and ".exp" not in page and "anchor" not in page
 
 
 def test_only_the_row_of_the_primary_metric_has_them(make_nlp):
     doc = make_nlp("bert", metrics=["word_l2r", "original"], **BOTH)(TEXT)
-    assert len(Markup(render(doc)).all("exp")) == len(Markup(render(doc, ["word_l2r"])).all("exp")) == len(doc)
-    assert not Markup(render(doc, ["original"])).all("exp")
+    assert (
+        len(Markup(visualize.render(doc)).all("exp"))
+        == len(Markup(visualize.render(doc, ["word_l2r"])).all("exp"))
+        == len(doc)
+    )
+    assert not Markup(visualize.render(doc, ["original"])).all("exp")
 
 
 def test_comparisons_and_continuations_have_them(make_nlp):
     nlp = make_nlp("bert", **BOTH)
     comparison = compare(nlp, "The hooligans lost it.", "The souvenir lost it.")
-    assert len(Markup(render_comparison(comparison)).all("exp")) == len(comparison.a) + len(comparison.b)
+    assert len(Markup(visualize.render_comparison(comparison)).all("exp")) == len(comparison.a) + len(comparison.b)
     candidates = score_continuations(nlp, "The", ["hooligans", "lost souvenir"], ".")
-    assert len(Markup(render_continuations(candidates)).all("exp")) == 3
+    assert len(Markup(visualize.render_continuations(candidates)).all("exp")) == 3
 
 
 def test_what_the_model_says_is_escaped_and_isolated(make_nlp):
@@ -81,7 +84,7 @@ def test_what_the_model_says_is_escaped_and_isolated(make_nlp):
     made, own = [(bad, -0.5, True), ("שלום", -1.0, True), ("\n", -9.0, None)], doc._.pll_data
     alternatives = [made if token == 1 else of for token, of in zip(own["token"], own["alternatives"])]
     change_scores(doc, alternatives=alternatives)
-    html = render(doc)
+    html = visualize.render(doc)
     assert "<script>" not in html
     element, popover = opened(Markup(html))[1]
     assert bad in popover.text and f"{bad} 60.7 %" in element.attributes["aria-label"]
@@ -92,7 +95,7 @@ def test_docs_of_a_file(make_nlp):
     nlp = make_nlp("bert", **BOTH)
     doc = nlp(TEXT)
     [again] = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(nlp.vocab)
-    assert render(again) == render(doc)
+    assert visualize.render(again) == visualize.render(doc)
 
 
 def test_how_alternatives_are_read(make_nlp, names):
@@ -111,5 +114,5 @@ def test_the_token_itself_among_the_alternatives_is_marked(make_nlp):
     doc = make_nlp("bert", **BOTH)("The lost")
     assert get_tokenizer("wordpiece").tokenize("lost") == ["lost"]
     change_scores(doc, alternatives=[[("found", -1.0, True), ("lost", -2.0, True)]] * 2)
-    [own] = [e for e in Markup(render(doc)).all("own") if "lost" in e.text]
+    [own] = [e for e in Markup(visualize.render(doc)).all("own") if "lost" in e.text]
     assert own.text.startswith("lost")

@@ -16,10 +16,9 @@ import transformers as hf
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from spacy_pll import make_pipeline
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.running.forward import Forward
 
-from ...conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, scores
+from ...conftest import ARCHITECTURES, SENTENCES, build_transformer, get_tokenizer, masked_model, scores
 from ...reference import score
 
 
@@ -27,7 +26,7 @@ def test_half_precision_weights_are_raised_to_float32(tmp_path):
     tokenizer = get_tokenizer("wordpiece")
     build_transformer("bert", tokenizer).half().save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    model = MaskedLanguageModel(str(tmp_path))
+    model = masked_model(str(tmp_path))
     model.load()
     assert {parameter.dtype for parameter in model.load().checkpoint.transformer.parameters()} == {torch.float32}
     assert not model.load().checkpoint.transformer.training
@@ -41,7 +40,7 @@ def test_nothing_is_printed_when_a_model_is_loaded_and_saved(tmp_path, capfd, do
     (enable_progress_bars if download_bars else disable_progress_bars)()
     capfd.readouterr()
     try:
-        MaskedLanguageModel(str(tmp_path / "model")).to_disk(tmp_path / "saved")
+        masked_model(str(tmp_path / "model")).to_disk(tmp_path / "saved")
         assert capfd.readouterr() == ("", "")
         assert hf.utils.logging.is_progress_bar_enabled() and are_progress_bars_disabled() != download_bars
     finally:
@@ -49,7 +48,7 @@ def test_nothing_is_printed_when_a_model_is_loaded_and_saved(tmp_path, capfd, do
 
 
 def load(name, **settings):
-    MaskedLanguageModel(str(name), **settings).load()
+    masked_model(str(name), **settings).load()
 
 
 def test_model_not_found_while_offline():
@@ -68,9 +67,7 @@ def test_what_can_be_no_name_on_the_hub_is_not_downloaded(name):
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
 def test_a_file_in_the_place_of_a_folder(model_folder, name):
     path = str(model_folder("bert") / name)
-    with pytest.raises(
-        OSError, match="vocab.txt|is a file, and a model is a folder. Give the folder that has its conf"
-    ):
+    with pytest.raises(OSError, match="vocab.txt|is a file.* folder that has its conf"):
         load(path)
 
 
@@ -79,9 +76,7 @@ def test_a_tokenizer_that_needs_a_package(tmp_path, monkeypatch):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     for name in ("config.json", "tokenizer_config.json"):
         (tmp_path / name).write_text('{"model_type": "roformer", "tokenizer_class": "RoFormerTokenizer"}')
-    with pytest.raises(
-        ValueError, match="cannot be read. It needs a package that is not installed: .*(rjieba|protobuf)"
-    ):
+    with pytest.raises(ValueError, match="cannot be read. It needs a package .*(rjieba|protobuf)"):
         load(tmp_path)
 
 
@@ -112,7 +107,7 @@ def test_damaged_or_unfitting_files(model_folder, tmp_path):
 
 
 def test_a_model_that_fails_to_load_leaves_the_one_before(model_folder, monkeypatch):
-    model = MaskedLanguageModel(str(model_folder("bert")))
+    model = masked_model(str(model_folder("bert")))
     monkeypatch.setattr(Forward, "run", lambda *args: 1 / torch.zeros(()).reshape(2))
     with pytest.raises(ValueError, match="BertForMaskedLM. cannot read a short text"):
         model.load()
@@ -199,7 +194,7 @@ def test_settings_of_transformers_that_a_config_does_not_have(model_folder):
 def test_a_folder_without_a_model_does_not_list_all_architectures(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="The configuration or tokenizer of .* cannot be read") as raised:
-        MaskedLanguageModel(str(tmp_path)).load()
+        masked_model(str(tmp_path)).load()
     assert len(str(raised.value)) < 600 and "albert" not in str(raised.value)
 
 
@@ -207,7 +202,7 @@ def test_a_maximum_length_that_is_no_whole_number(model_folder, tmp_path):
     folder = shutil.copytree(model_folder("bert"), tmp_path / "model")
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 12.7}))
-    model = MaskedLanguageModel(str(folder))
+    model = masked_model(str(folder))
     model.load()
     assert model.load().max_length == 12 and type(model.load().max_length) is int
 

@@ -12,11 +12,10 @@ from safetensors.torch import load_file, save_file
 from tokenizers.processors import TemplateProcessing
 
 from spacy_pll import make_pipeline
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.causal import CausalLanguageModel
 from spacy_pll.language_model.reading.checks import choose_another
 
-from ...conftest import ARCHITECTURES, SMALL, build_transformer, get_tokenizer
+from ...conftest import ARCHITECTURES, SMALL, build_transformer, get_tokenizer, masked_model
 from .test_checkpoint import load
 
 
@@ -160,7 +159,7 @@ def test_causal_checkpoint(tmp_path):
     config = hf.GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2)
     hf.GPT2LMHeadModel(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="of type 'gpt2', for which transformers has no masked language model"):
+    with pytest.raises(ValueError, match="of type 'gpt2', .* no masked language model"):
         load(tmp_path)
 
 
@@ -181,7 +180,7 @@ def test_gpu_asked_for_but_not_there(monkeypatch, model_folder):
 
 def test_code_that_comes_with_a_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="trust_remote_code.*never run"):
-        MaskedLanguageModel("x", transformer_config={"trust_remote_code": True})
+        masked_model("x", transformer_config={"trust_remote_code": True})
     marker = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(f"open({str(marker)!r}, 'w')")
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForMaskedLM": "evil.M"}}
@@ -236,7 +235,7 @@ def test_weights_that_are_not_finite(tmp_path):
     ],
 )
 def test_settings_of_a_tokenizer_that_are_ignored(model_folder, ignored, used):
-    model = MaskedLanguageModel(str(model_folder("bert")), tokenizer_config={**used, **ignored})
+    model = masked_model(str(model_folder("bert")), tokenizer_config={**used, **ignored})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model.load()

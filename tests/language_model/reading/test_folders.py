@@ -158,9 +158,7 @@ def test_embeddings_in_another_dtype_are_read(folder, dtype):
 
 
 def test_an_empty_folder(tmp_path):
-    with pytest.raises(
-        ValueError, match="no config.json.*It has no file. Give the folder to which model.save_pretrained"
-    ):
+    with pytest.raises(ValueError, match="no config.json.*It has no file.*model.save_pretrained"):
         load(tmp_path)
     with pytest.raises(ValueError, match=r"It has .*\.py.*Give the folder"):
         load(Path(__file__).parent)

@@ -182,5 +182,5 @@ def test_a_model_that_reads_the_language_is_refused(tmp_path):
     tokenizer = make_slow_tokenizer(tmp_path, "XLMTokenizer")
     build_transformer("xlm", tokenizer, n_langs=2, use_lang_emb=True).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="reads the language of a text beside the text"):
+    with pytest.raises(ValueError, match="reads the language .*beside the text"):
         make_pipeline(str(tmp_path))(SENTENCES[0])

@@ -4,23 +4,21 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 import transformers as hf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.running.capabilities import find_capabilities, find_direction, find_shift
 from spacy_pll.language_model.running.forward import Capabilities, Forward
 from spacy_pll.language_model.running.group_trial import N_LONG, N_SHORT, find_group_passes
 from spacy_pll.language_model.running.log_probs import TargetLogProbs
 from spacy_pll.language_model.running.narrowing import Narrowing
 from spacy_pll.language_model.running.trials import make_texts
-from spacy_pll.scoring.passes import Batch
 
-from ...conftest import build_transformer, get_tokenizer
+from ...conftest import build_transformer, get_tokenizer, masked_model
+from ...scoring.planned import make_batch
 
 WORDPIECE = get_tokenizer("wordpiece")
 PAD, MASK = WORDPIECE.pad_token_id, WORDPIECE.mask_token_id
@@ -82,7 +80,7 @@ def test_what_is_tried_within_a_trial_is_undone(steps):
     transformer = build_transformer("bert", WORDPIECE)
     forward = Forward(transformer)
     forward.use(Capabilities(narrowing="before_head"))
-    batch = Batch.of(np.array([[2, 7, 8, 3]]), np.array([4]), np.array([0, 0]), np.array([2, 1]), np.array([8, 7]))
+    batch = make_batch([[2, 7, 8, 3]], [(0, 2, 8), (0, 1, 7)])
 
     def state():
         with torch.inference_mode():
@@ -181,7 +179,7 @@ def test_mra_without_its_kernel(tmp_path):
     hf.MraForMaskedLM(config).save_pretrained(tmp_path)
     WORDPIECE.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="does not see what comes before a piece.*MRA.*CUDA"):
-        MaskedLanguageModel(str(tmp_path)).load()
+        masked_model(str(tmp_path)).load()
 
 
 def test_a_model_that_is_sure_of_what_is_not_masked(bert):

@@ -13,10 +13,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.scoring.groups import BLOCK
 
-from ...conftest import PARAGRAPH, SENTENCES, scores
+from ...conftest import PARAGRAPH, SENTENCES, masked_model, scores
 
 TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels."]
 
@@ -212,7 +211,7 @@ def test_what_does_not_fit_at_all_is_an_error_of_its_doc(make_nlp, monkeypatch):
         return run(ids, lengths)
 
     monkeypatch.setattr(model.loaded.forward, "run", limited)
-    with pytest.raises(RuntimeError, match='cpu has not enough memory for a single row of .* `spans="strided"`'):
+    with pytest.raises(RuntimeError, match='cpu has not enough memory .* `spans="strided"`'):
         nlp(SENTENCES[0])
     blamed = []
     nlp.set_error_handler(lambda name, scorer, docs, error: blamed.extend(doc.text for doc in docs))
@@ -258,7 +257,7 @@ def test_attention_is_fused(model_folder, monkeypatch):
         "scaled_dot_product_attention",
         lambda *args, **kw: (calls.append(1), fused(*args, **kw))[1],
     )
-    model = MaskedLanguageModel(str(model_folder("bert")))
+    model = masked_model(str(model_folder("bert")))
     model.load()
     assert len(calls) >= model.load().checkpoint.transformer.config.num_hidden_layers
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from spacy_pll.language_model.running import group_attention, true_positions
-from spacy_pll.language_model.running.group_attention import GroupAttention
 
 from ...conftest import build_transformer, get_tokenizer
 from .test_capabilities import WORDPIECE, share_passes
@@ -20,7 +19,7 @@ def test_a_local_mask_that_is_read_by_place(monkeypatch):
     tokenizer = get_tokenizer("byte-level")
     model = build_transformer("modernbert-local", tokenizer, attn_implementation="eager")
     assert share_passes(model, tokenizer) is True
-    monkeypatch.setattr(GroupAttention, "_to_add", lambda self, given: given)
+    monkeypatch.setattr(group_attention.GroupAttention, "_to_add", lambda self, given: given)
     assert share_passes(model, tokenizer) is None
     assert share_passes(model, tokenizer, max_length=16) is None
 
@@ -43,14 +42,14 @@ def test_positions_that_are_wrong_in_the_last_slots(bert, monkeypatch, max_lengt
 
 @pytest.mark.parametrize("max_length", [128, 16])
 def test_a_content_that_sees_the_groups(bert, monkeypatch, max_length):
-    sees = GroupAttention.__dict__["_sees"].func
+    sees = group_attention.GroupAttention.__dict__["_sees"].func
     monkeypatch.setattr(group_attention, "SHORT", {"cpu": 10**6})
 
     def leaky(self):
         found = sees(self)
         return found | (torch.arange(self.width) < self.lengths[:, None])[:, :, None]
 
-    monkeypatch.setattr(GroupAttention, "_sees", property(leaky))
+    monkeypatch.setattr(group_attention.GroupAttention, "_sees", property(leaky))
     assert share_passes(bert, max_length=max_length) is None
 
 

@@ -8,9 +8,9 @@ import torch
 
 from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.language_model.running.narrowing import Narrowing
-from spacy_pll.scoring.passes import Batch
 
 from ...conftest import ARCHITECTURES, SENTENCES
+from ...scoring.planned import make_batch
 from .test_forward import narrowing_of
 
 
@@ -21,15 +21,12 @@ def test_narrowed_passes_give_what_whole_ones_do(language_model, architecture):
     assert forward.capabilities.narrowing == narrowing_of(architecture)
     long, short = (model.load().tokenizer.encode(text).ids for text in (SENTENCES[0], "I a."))
     if model.load().rows.pads:
-        ids, lengths = np.full((2, len(long)), model.load().rows.pad_id), np.array([len(long), len(short)])
-        ids[0], ids[1, : len(short)] = long, short
-        row, position = np.array([0, 1, 0, 0]), np.array([len(long) - 2, 1, 3, 3])  # one place twice
+        rows, asked = [long, short], [(0, len(long) - 2, 0), (1, 1, 1), (0, 3, 0), (0, 3, 0)]  # one place twice
     else:
-        ids, lengths = np.array([long]), np.array([len(long)])
-        row, position = np.zeros(3, dtype=int), np.array([len(long) - 2, 1, 1])
+        rows, asked = [long], [(0, len(long) - 2, 0), (0, 1, 0), (0, 1, 0)]
     whole = Forward(model.load().checkpoint.transformer)
     with torch.inference_mode():
-        batch = Batch.of(ids, lengths, row, position, row)
+        batch = make_batch(rows, asked, model.load().rows.pad_id)
         found, expected = forward.logits(batch)[0], whole.logits(batch)[0]
     np.testing.assert_allclose(found.cpu(), expected.cpu(), atol=1e-5)
 

@@ -2,27 +2,20 @@
 
 import shutil
 
-import numpy as np
 import pytest
 import torch
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.running import forward as forward_module
-from spacy_pll.language_model.running.forward import Forward
-from spacy_pll.scoring.passes import Batch
 
-from ...conftest import build_transformer, get_tokenizer
+from ...conftest import build_transformer, get_tokenizer, masked_model
+from ...scoring.planned import make_batch
 
 CPU = torch.device("cpu")
 
 
 def batch_of(*texts, tokenizer):
     rows = [tokenizer(text)["input_ids"] for text in texts]
-    ids = np.full((len(rows), max(map(len, rows))), tokenizer.pad_token_id, dtype=np.int32)
-    for row, own in zip(ids, rows):
-        row[: len(own)] = own
-    places = np.arange(len(rows))
-    return Batch.of(ids, np.array([len(own) for own in rows]), places, np.ones_like(places), ids[:, 1])
+    return make_batch(rows, [(number, 1, ids[1]) for number, ids in enumerate(rows)], tokenizer.pad_token_id)
 
 
 @pytest.mark.parametrize("architecture, tokenizer", [("bert", "wordpiece"), ("eurobert", "byte-level")])
@@ -34,8 +27,8 @@ def test_weights_in_half_precision_and_back(architecture, tokenizer):
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     rounded = {name: weight.detach().bfloat16() for name, weight in model.named_parameters()}
     with torch.inference_mode():
-        exact = Forward(model).logits(batch)[0]
-        forward = Forward(model, precision="bfloat16")
+        exact = forward_module.Forward(model).logits(batch)[0]
+        forward = forward_module.Forward(model, precision="bfloat16")
         forward.keep_weights_in(torch.bfloat16, CPU)
         half = forward.logits(batch)[0]
         with forward.in_float32():
@@ -56,8 +49,8 @@ def test_weights_in_half_precision_and_back(architecture, tokenizer):
 
 def test_a_model_that_is_moved_once_it_was_tried_keeps_its_weights_in_half_precision(model_folder):
     """As a GPU is given it; here it stays on the CPU."""
-    model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
-    checkpoint = MaskedLanguageModel(str(model_folder("bert"))).load().checkpoint
+    model = masked_model(str(model_folder("bert")), precision="bfloat16")
+    checkpoint = masked_model(str(model_folder("bert"))).load().checkpoint
     loaded = model.use(checkpoint, "bert", move_to=CPU)
     assert {weight.dtype for weight in loaded.checkpoint.transformer.parameters()} == {torch.bfloat16}
     assert loaded.forward.precision == "bfloat16"
@@ -73,7 +66,7 @@ def test_rounded_weights_are_saved_as_they_are_on_file(model_folder, tmp_path):
         return {name: weight.clone() for name, weight in model.load().checkpoint.transformer.state_dict().items()}
 
     def load_rounded():
-        model = MaskedLanguageModel(str(folder), precision="bfloat16")
+        model = masked_model(str(folder), precision="bfloat16")
         own = weights_of(model)
         model.use(model.loaded.checkpoint, str(folder), move_to=CPU)
         return model, own
@@ -82,8 +75,8 @@ def test_rounded_weights_are_saved_as_they_are_on_file(model_folder, tmp_path):
     assert not all(torch.equal(weight, own[name]) for name, weight in weights_of(model).items())
     model.to_disk(tmp_path / "saved")
     for saved in (
-        MaskedLanguageModel(str(tmp_path / "saved")),
-        MaskedLanguageModel(str(folder)).from_bytes(model.to_bytes()),
+        masked_model(str(tmp_path / "saved")),
+        masked_model(str(folder)).from_bytes(model.to_bytes()),
     ):
         assert all(torch.equal(weight, own[name]) for name, weight in weights_of(saved).items())
     build_transformer("bert", get_tokenizer("wordpiece"), hidden_size=64).save_pretrained(folder)
@@ -95,14 +88,14 @@ def test_rounded_weights_are_saved_as_they_are_on_file(model_folder, tmp_path):
     shutil.rmtree(folder)
     assert all(torch.equal(weight, own[name]) for name, weight in weights_of(exact).items())
     exact.to_disk(tmp_path / "exact")
-    saved = MaskedLanguageModel(str(tmp_path / "exact"))
+    saved = masked_model(str(tmp_path / "exact"))
     assert all(torch.equal(weight, own[name]) for name, weight in weights_of(saved).items())
     with pytest.raises(ValueError, match="cannot be read again.*`precision='float32'`"):
         model.to_bytes()
 
 
 def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
-    model = MaskedLanguageModel(str(model_folder("bert")), precision="bfloat16")
+    model = masked_model(str(model_folder("bert")), precision="bfloat16")
     loaded = model.load()
     loaded.forward.keep_weights_in(torch.bfloat16, CPU)
     assert not model.load(groups=True).groups.one_row
@@ -112,7 +105,7 @@ def test_a_trial_of_groups_leaves_weights_in_half_precision(model_folder):
 
 
 def test_a_trial_that_fails_leaves_the_precision_as_it_was():
-    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
+    forward = forward_module.Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
     forward.keep_weights_in(torch.bfloat16, CPU)
     with pytest.raises(ZeroDivisionError), forward.in_float32():
         raise ZeroDivisionError
@@ -121,7 +114,7 @@ def test_a_trial_that_fails_leaves_the_precision_as_it_was():
 
 
 def test_a_trial_that_is_stopped_while_weights_are_raised_leaves_them_as_they_were(monkeypatch):
-    forward = Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
+    forward = forward_module.Forward(build_transformer("bert", get_tokenizer("wordpiece")), precision="bfloat16")
     forward.keep_weights_in(torch.bfloat16, CPU)
 
     def stopped(model, device, dtype):
@@ -142,12 +135,12 @@ def test_what_a_cpu_does_not_have_is_refused(model_folder, precision):
     if torch.cuda.is_available():
         pytest.skip("models are on the GPU")
     with pytest.raises(ValueError, match=f"{precision}.*(CPU|cpu)"):
-        MaskedLanguageModel(str(model_folder("bert")), precision=precision).load()
+        masked_model(str(model_folder("bert")), precision=precision).load()
 
 
 @pytest.mark.cpu
 def test_mixed_precision_is_bfloat16(model_folder):
-    model = MaskedLanguageModel(str(model_folder("bert")), mixed_precision=True)
+    model = masked_model(str(model_folder("bert")), mixed_precision=True)
     assert model.precision == "bfloat16"
     kinds = []
     forward = model.load().forward

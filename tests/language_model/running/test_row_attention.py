@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from spacy_pll.language_model.architectures import MaskedLanguageModel
 from spacy_pll.language_model.running import forward, row_attention
-from spacy_pll.language_model.running.row_attention import TILE, RowAttention
 
-from ...conftest import ALL_ARCHITECTURES, PARAGRAPH, SENTENCES, scores
+from ...conftest import ALL_ARCHITECTURES, PARAGRAPH, SENTENCES, masked_model, scores
 
 TEXTS = [*SENTENCES, "I a.", "", "The souvenir travels.", *["I am."] * 7]
 # What follows of the padding is more than attention, or is looked for in a way of their own.
@@ -31,7 +29,7 @@ LOOKS = {"_local_scalar_dense", "equal", "is_nonzero", "item", "nonzero"}
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    monkeypatch.setitem(TILE, "cpu", TILE["cuda"])
+    monkeypatch.setitem(row_attention.TILE, "cpu", row_attention.TILE["cuda"])
 
 
 def forward_of(nlp):
@@ -57,7 +55,7 @@ def test_each_row_has_what_it_would_have_alone(data, width, heads, together, joi
         mask |= torch.eye(width, dtype=torch.bool)
     pads = data.draw(st.booleans())
     ids = torch.zeros(rows, width, dtype=torch.int64)
-    with RowAttention(ids, torch.tensor(lengths) if pads else None, together):
+    with row_attention.RowAttention(ids, torch.tensor(lengths) if pads else None, together):
         found = [scaled_dot_product_attention(query, key, value, attn_mask=mask) for _ in range(2)][-1]
     for row, length in enumerate(lengths if pads else [width] * rows):
         alone = (x[row : row + 1, :, :length] for x in (query, key, value))
@@ -66,12 +64,13 @@ def test_each_row_has_what_it_would_have_alone(data, width, heads, together, joi
         torch.testing.assert_close(found[row : row + 1, :, :length], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("tried_once")
 @pytest.mark.parametrize("architecture", sorted(ALL_ARCHITECTURES))
 def test_scores_are_the_same(make_nlp, monkeypatch, architecture):
     for how in ({"metrics": ["word_l2r", "sentence_l2r"]}, {"mask_margin": 0}):
         found = []
-        for tile in (0, TILE["cuda"]):
-            monkeypatch.setitem(TILE, "cpu", tile)
+        for tile in (0, row_attention.TILE["cuda"]):
+            monkeypatch.setitem(row_attention.TILE, "cpu", tile)
             nlp = make_nlp(architecture, **how)
             try:
                 found.append([scores(doc) for doc in nlp.pipe([*TEXTS, PARAGRAPH])])
@@ -165,6 +164,7 @@ class _Looks(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
+@pytest.mark.usefixtures("tried_once")
 @pytest.mark.parametrize("architecture", sorted(ALL_ARCHITECTURES))
 def test_the_host_waits_for_no_number(make_nlp, as_on_a_gpu, architecture):
     for margin, texts in (None, TEXTS), (0, TEXTS), (0, [PARAGRAPH, PARAGRAPH, SENTENCES[0]]):
@@ -194,20 +194,20 @@ def test_masks_are_made_once_a_pass_not_once_a_layer(make_nlp, as_on_a_gpu, monk
 
 def test_a_model_that_reads_padding_is_told(model_folder, as_on_a_gpu, monkeypatch, caplog):
     """As if the model did more with its rows than attend: what it would read is not what it reads alone."""
-    attend = RowAttention.attend
+    attend = row_attention.RowAttention.attend
 
     def wrong(self, *args, **kwargs):
         return attend(self, *args, **kwargs) + (0.1 if self.together > 1 else 0)
 
-    monkeypatch.setattr(RowAttention, "attend", wrong)
-    model = MaskedLanguageModel(str(model_folder("bert")))
+    monkeypatch.setattr(row_attention.RowAttention, "attend", wrong)
+    model = masked_model(str(model_folder("bert")))
     with caplog.at_level(logging.INFO, "spacy_pll"):
         assert model.load().forward.capabilities.filler is None
     assert "told nothing" not in caplog.text
     monkeypatch.undo()
-    monkeypatch.setitem(TILE, "cpu", 64)
+    monkeypatch.setitem(row_attention.TILE, "cpu", 64)
     with caplog.at_level(logging.INFO, "spacy_pll"):
-        assert MaskedLanguageModel(str(model_folder("bert"))).load().forward.capabilities.filler is not None
+        assert masked_model(str(model_folder("bert"))).load().forward.capabilities.filler is not None
     assert "told nothing" in caplog.text
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_reads_padding_is_told(model_folder, as_on_a_gpu, monkeypat
 def test_left_to_right_models(lengths):
     """What stands before padding does not see it."""
     query, key, value = torch.randn(3, 2, 1, 3, 4)
-    with RowAttention(torch.zeros(2, 3, dtype=torch.int64), lengths and torch.tensor(lengths)):
+    with row_attention.RowAttention(torch.zeros(2, 3, dtype=torch.int64), lengths and torch.tensor(lengths)):
         found = scaled_dot_product_attention(query, key, value, is_causal=True)
         other = scaled_dot_product_attention(query[:, :, :1], key, value)
     torch.testing.assert_close(found, scaled_dot_product_attention(query, key, value, is_causal=True))
