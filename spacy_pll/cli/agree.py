@@ -65,7 +65,8 @@ def _compare(
         list_files(corpus)  # fails before a model is loaded
     parsed = [parse_settings(scorer, **{name: getattr(settings, name) for name in COMMON}) for scorer in scorers]
     nlps = list(map(make_pipeline, parsed))
-    records = [{"scorer": name, **describe_scorer(*of)} for name, *of in zip(scorers, nlps, parsed)] if output else []
+    each = zip(scorers, nlps, parsed) if output else ()
+    records = [{"scorer": name, **describe_scorer(nlp, own)} for name, nlp, own in each]
     texts = list(islice(read_texts(corpus, ReadOptions(column, nlps[0].vocab, files)), limit))
     with Stoppable(texts) as used:
         result = compare(*nlps, used, batch_size=batch_size, show_progress=True)
