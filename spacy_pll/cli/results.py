@@ -29,7 +29,7 @@ def measurement_table(measured: Sequence[Measurement], unit: str = "n") -> str:
     # By the columns of a group, its name, and what is measured of it: by scorer, the value.
     shown = defaultdict[Any, Any](lambda: defaultdict(lambda: defaultdict(dict)))
     for one in measured:
-        write, to = (percent, "-") if in_percent else (number_of(one.measure), " to ")
+        write, to = (percent, "-") if in_percent else (writer_of(one.measure), " to ")
         value = with_interval((one.value, one.low, one.high), write, to)
         shown[tuple(one.group)][one.label][one.measure, one.n][one.scorer] = value
     what = "accuracy in %" if in_percent else [*measures][0] if is_one else "measure"
@@ -53,7 +53,7 @@ def with_interval(values: Sequence[float | None], write: Callable[[float], str],
     return f"{value} ({to.join(ends)})" if ends else value
 
 
-def number_of(measure: str) -> Callable[[float], str]:
+def writer_of(measure: str) -> Callable[[float], str]:
     """How the values of a measure are written: with three decimals; Pearson's r, which may be near 1, with four; and
     counts as they are.
     """
