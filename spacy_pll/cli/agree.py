@@ -29,7 +29,7 @@ COMMON = ("lang", "gpu_id", "threads")
 
 @pipeline_options(without=[name for name in SETTINGS if name not in COMMON])
 @file_options
-@described(limit={"min": 1}, output={"help": "Also write the results to FILE.json or FILE.csv."})
+@described(limit={"min": 1})
 def _compare(
     command: str,
     scorers: Sequence[str],

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def writer_of(measure: str) -> Callable[[float], str]:
     counts as they are.
     """
     decimals = 4 if measure.startswith(PEARSON) else 3
-    return lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,.{decimals}f}"
+    return lambda value: f"{value:,}" if isinstance(value, Integral) else f"{value:,.{decimals}f}"
 
 
 def percent(share: float) -> str:

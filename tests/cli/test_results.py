@@ -85,8 +85,11 @@ def test_each_number_has_its_cell_and_an_interval_is_named_where_there_is_one(me
 
 
 def test_numbers_as_they_are_shown():
-    shown = [writer_of(measure)(value) for measure, value in (("x", 1234.5), ("x", 1234), ("r by word", 0.99951))]
-    assert shown == ["1,234.500", "1,234", "0.9995"]
+    shown = [
+        writer_of(measure)(value)
+        for measure, value in (("x", 1234.5), ("x", 1234), ("x", np.int64(5)), ("r by word", 0.99951))
+    ]
+    assert shown == ["1,234.500", "1,234", "5", "0.9995"]
 
 
 def test_a_file_of_results(tmp_path):

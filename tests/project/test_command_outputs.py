@@ -4,7 +4,7 @@ import pytest
 
 from scripts.checks.command_outputs import _settled
 
-TABLE = "measure         n   exact   margin\nseconds         3     1.0      {0}\ntimes as fast   3     {0}      {0}\nr   3   1\n"
+TABLE = "measure   n   exact   margin\nseconds         3   1.0   {0}\ntimes as fast   3   {0}   {0}\nr   3   1\n"
 RESULT = '{{\n  "scorer": "exact",\n  "measure": "seconds",\n  "n": 3,\n  "value": {0},\n  "level": "overall"}}'
 
 
