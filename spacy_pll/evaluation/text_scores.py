@@ -30,8 +30,8 @@ class TextScores:
 
     @property
     def compared(self) -> FloatArray:
-        """What is measured: the sum of the scores of each part, or with `per_piece` their mean per wordpiece. float, shape
-        (parts,).
+        """What is measured: the sum of the scores of each part, or with `per_piece` its mean per wordpiece. float64, of
+        the shape (parts,).
         """
         return self.sums / np.maximum(1, self.pieces) if self.per_piece else self.sums
 
