@@ -45,6 +45,7 @@ from .proteins.assays import read_assays, score_assays
 from .proteins.readers import read_fasta, read_variants
 from .proteins.variants import Variant, VariantScores, variants
 from .settings import ScoringSettings
+from .stream.contexts import TextInContext
 from .stream.workers import score_docs
 from .tables.dataframe import to_dataframe
 from .tables.results import Scores, score
@@ -71,6 +72,7 @@ __all__ = [
     "ScoringSettings",
     "Suite",
     "SuiteScores",
+    "TextInContext",
     "Unigrams",
     "Variant",
     "VariantScores",

@@ -18,6 +18,7 @@ OUTPUTS = "outputs"  # where it has the names of the files that a run writes, an
 # What is beside an output until it is complete, or stays there.
 BESIDE = ("", ".unfinished", ".parts", f".{MANIFEST}", f".{MANIFEST}.unfinished")
 FileIdentity = tuple[int, int, str]
+REPLACE = "Add `force=True` to replace it, or give another name."
 
 
 class OutputError(OSError):
@@ -67,7 +68,7 @@ def check_output(output: Path | None, endings: tuple[str, ...], force: bool) -> 
         raise PLLError(f"The output must end in {' or '.join(endings)}. It is {str(output)!r}.")
     check_target(output)
     if output.exists() and not force:
-        raise FileExistsError(f"{output} exists already. Add `force=True` to replace it, or give another name.")
+        raise FileExistsError(f"{output} exists already. {REPLACE}")
 
 
 def check_target(path: Path) -> None:

@@ -299,7 +299,9 @@ def _registries_restored() -> Iterator[None]:
         yield
     finally:
         # Not all that is new: what spaCy and thinc register when it is first needed, they do not register again.
-        for key in [key for key in catalogue.REGISTRY if "pll_metrics" in key and key not in registered]:
+        for key in [
+            key for key in catalogue.REGISTRY if {"pll_metrics", "pll_readers"} & {*key} and key not in registered
+        ]:
             del catalogue.REGISTRY[key]
         for kind, before in extensions.items():
             getattr(Underscore, kind).clear()

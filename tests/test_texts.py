@@ -33,7 +33,7 @@ def scored(nlp, texts):
 WAYS = {
     "score": scored,
     "score_docs": lambda nlp, texts: [doc._.pll for doc in spacy_pll.score_docs(nlp, texts, 2)],
-    "perplexity": lambda nlp, texts: spacy_pll.perplexity(nlp, texts).to_dict()["pieces"],
+    "perplexity": lambda nlp, texts: spacy_pll.perplexity(nlp, texts).pieces,
     "compare": lambda nlp, texts: spacy_pll.compare(nlp, *texts).difference,
     "log_probability_bounds": lambda nlp, texts: spacy_pll.log_probability_bounds(nlp, texts),
     "agree": lambda nlp, texts: spacy_pll.agree(nlp, nlp, texts).word.r,

@@ -1,6 +1,6 @@
 """`spacy-pll agree SCORER_A SCORER_B CORPUS`: how well two scorers agree."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -10,13 +10,14 @@ from typing import Any
 from ..corpus.readers import list_files, read_texts
 from ..corpus.records import STANDARD_STREAM, FileOptions, ReadOptions
 from ..errors import PLLError
-from ..evaluation.agreement import Agreement, LevelAgreement, agree
-from ..files import check_output, write_json
-from ..pipelines import SETTINGS, PipelineSettings, make_pipeline, parse_settings
+from ..evaluation.agreement import Agreement, agree
+from ..files import check_output
+from ..pipelines import SETTINGS, PipelineSettings, describe_scorer, make_pipeline, parse_settings
 from ..settings import BATCH_SIZE
 from ..visualize.text import Table, text_table
 from .options import described, file_options, options_from, pipeline_options
-from .terminal import Stoppable, save, say
+from .results import RESULTS, measurement_table, save_results
+from .terminal import Stoppable, say
 
 SCORER = (
     "A hub name or folder of a model, a spaCy pipeline, or builtin. Settings can follow after commas: "
@@ -34,7 +35,9 @@ def _compare(
     scorers: Sequence[str],
     n_scorers: int,
     compare: Callable[..., Any],
-    tables: Callable[[Any], str],
+    below: Callable[[Any], str],
+    more: Callable[[Any], Mapping[str, Any]],
+    about: Mapping[str, Any],
     corpus: str,
     column: str = "text",
     *,
@@ -45,7 +48,7 @@ def _compare(
     force: bool = False,
     batch_size: int = BATCH_SIZE,
 ) -> None:
-    """Load scorers, have texts compared under them, print tables of the result, and write it if that is asked for.
+    """Load scorers, have texts compared under them, print the results, and write them if that is asked for.
 
     corpus (str): The texts: a file or folder, as for `spacy-pll score`.
     limit (Optional[int]): Use only this many texts, from the beginning.
@@ -57,16 +60,22 @@ def _compare(
             f"Give two scorers before the corpus. {there}: {', '.join(scorers)}.",
             "To compare one scorer with its own exact scores, use spacy-pll margins.",
         )
-    check_output(output, (".json",), force)
+    check_output(output, RESULTS, force)
     if corpus != STANDARD_STREAM:
         list_files(corpus)  # fails before a model is loaded
-    common = {name: getattr(settings, name) for name in COMMON}
-    nlps = [make_pipeline(parse_settings(scorer, **common)) for scorer in scorers]
+    parsed = [parse_settings(scorer, **{name: getattr(settings, name) for name in COMMON}) for scorer in scorers]
+    nlps = list(map(make_pipeline, parsed))
+    each = zip(scorers, nlps, parsed) if output else ()
+    records = [{"scorer": name, **describe_scorer(nlp, own)} for name, nlp, own in each]
     texts = list(islice(read_texts(corpus, ReadOptions(column, nlps[0].vocab, files)), limit))
     with Stoppable(texts) as used:
         result = compare(*nlps, used, batch_size=batch_size, show_progress=True)
-        say(tables(result))
-    save(output, write_json, {"corpus": corpus, **asdict(result)})
+        measured = result.measurements()
+        say(measurement_table(measured) + below(result))
+    if output:
+        about = {**about, "path": corpus, "column": column, **vars(files), "limit": limit}
+        used_settings = {**records[0], "compared": records[1:], **about}
+        save_results(output, measured, used_settings, **more(result))
 
 
 # Gives a command the texts and what else `spacy-pll agree` and `spacy-pll margins` have in common, in place of its
@@ -82,16 +91,18 @@ def agree_cli(scorers: list[str], compare: Callable[..., None]) -> None:
     """Compare the scores of two scorers on the same texts.
 
     The scorers are any two pipelines: an exact one and an approximate one, two models, or two precisions. The results
-    are the correlation r and the differences by wordpiece (if both have the same wordpieces), word and text, the tokens
-    that differ most, and the time that each scorer took. If you stop the command, it prints the results for the texts
-    that were scored.
+    are the time that each scorer took, the correlation r and the differences, in nats, by wordpiece (if both have the
+    same wordpieces), word and text, and the tokens that differ most. If you stop the command, it prints the results for
+    the texts that were scored.
 
     $ spacy-pll agree builtin builtin,mask_margin=1 texts.txt
     $ spacy-pll agree bert-base-cased bert-large-cased texts.txt
     docs/evaluation.md
     """
-    run = partial(agree, labels=(scorers[0], scorers[-1]))
-    compare(command="agree", scorers=scorers, n_scorers=2, compare=run, tables=agreement_tables)
+    first, second = scorers[0], scorers[-1]
+    run = partial(agree, labels=(first, second if second != first else f"{second} again"))
+    shown = {"below": differences, "more": lambda result: {"tokens": [asdict(one) for one in result.tokens]}}
+    compare(command="agree", scorers=scorers, n_scorers=2, compare=run, about={}, **shown)
 
 
 def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
@@ -105,31 +116,12 @@ def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
         )
 
 
-def agreement_tables(result: Agreement) -> str:
-    """The levels, the costs and the tokens that differ most."""
+def differences(result: Agreement) -> str:
+    """What stands below the table: the tokens that differ most, and why pieces are not compared."""
     names = [scorer.label for scorer in result.scorers]
-    header = ("number", "r", "95 % interval", "mean difference", "95 % interval", "mean absolute difference")
-    levels: Table = [("agreement by", *header)]
-    for level in ("piece", "word", "text", "text_mean"):
-        one = getattr(result, level)
-        differences = ("mean_difference", "mean_difference_interval")
-        values = one and (f"{one.n:,}", *cells(one, ".4f", "r", "r_interval"), *cells(one, "+.3f", *differences),
-                          *cells(one, ".3f", "mean_absolute_difference"))  # fmt: skip
-        levels.append((level.replace("_mean", " mean per piece"), *(values or ("different pieces", *["–"] * 5))))
-    costs: Table = [("scorer", "metric", "seconds", "forward passes", "pieces in them")]
-    for run in result.scorers:
-        numbers = f"{run.seconds:,.1f}", f"{run.forward_passes:,}", f"{run.forward_pieces:,}"
-        costs.append((run.label, run.metric, *numbers))
-    tokens: Table = [("the tokens that differ most", *names, "difference")]
+    rows: Table = [("the tokens that differ most", *names, "difference")]
     for token in result.tokens:
         place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
-        tokens.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
-    return "".join(map(text_table, (levels, costs, tokens)))
-
-
-def cells(level: LevelAgreement | None, spec: str, *names: str) -> Iterator[str]:
-    """Some of the numbers and intervals of a level; "–" for none."""
-    for name in names:
-        value = getattr(level, name, None)
-        ends = value if isinstance(value, tuple) else [value]
-        yield "–" if value is None else " to ".join(format(end, spec) for end in ends)
+        rows.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
+    note = "" if result.piece else "The two have different wordpieces, so nothing is compared by piece.\n"
+    return note + text_table(rows)

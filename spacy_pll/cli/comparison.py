@@ -1,7 +1,7 @@
 """What `spacy-pll pairs`, `choices` and `suite` have in common: several scorers, and what is printed and written."""
 
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,17 +15,18 @@ from ..corpus.formats import write_table
 from ..errors import InputError, PLLError
 from ..evaluation.choices import ChoiceSuite
 from ..evaluation.items import levels, sample_items
-from ..evaluation.measurements import ACCURACY, Measurement, Ties
+from ..evaluation.measurements import Measurement, Ties
 from ..evaluation.suites import Suite, check_suite, score_texts, with_fake_scores
 from ..files import write_json
 from ..language_model import BUILTIN_NAME
 from ..pipelines import PipelineSettings, assemble_pipeline, describe_scorer, parse_settings, pipeline_config
 from ..scoring.kept_encodings import KeptEncodings
-from ..settings import BATCH_SIZE, at_least, plain_number
+from ..settings import BATCH_SIZE, at_least
 from ..stream.known import digest_of
 from ..stream.workers import Work
 from ..visualize.text import Table, text_table
 from .options import options_from
+from .results import INTERVAL, RESULTS, measurement_table, save_results, with_interval
 from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
 
 # Settings that several scorers do not share.
@@ -97,7 +98,7 @@ class Evaluation:
         predictions (Optional[Path]): The file of predictions to write, too.
         RAISES (ValueError): Something cannot be scored or written. What can be known before the work is said before it.
         """
-        files = (self.output, (".json", ".csv")), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
+        files = (self.output, RESULTS), (self.items, TABLES), (self.plot, PICTURES), (predictions, (".json",))
         kept = check_outputs(self.force, self.resume, self.output or self.items, *files, beside="--output or --items")
         suite = self._chosen(read())
         suite.check(self.per_piece)
@@ -117,12 +118,8 @@ class Evaluation:
             found = score_texts(loaded.compared, suite, work, kept=kept, checked=checked, per_piece=self.per_piece)
             measured = found.measurements(self.by or None)
             say(measurement_table(measured, suite.unit) + self._remarks(suite, measured))
-            rows = rows_of_results(measured)
-            if self.output and self.output.suffix == ".csv":
-                save(self.output, write_table, [_flat(**row) for row in rows])
-            else:
-                used = {**loaded.records[0], "compared": loaded.records[1:], **about}
-                save(self.output, write_json, {"settings": used, "results": rows})
+            used = {**loaded.records[0], "compared": loaded.records[1:], **about}
+            save_results(self.output, measured, used)
             if self.items:
                 save(self.items, write_table, list(found.rows()))
             save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
@@ -151,18 +148,6 @@ class Evaluation:
             has, first = "has" if len(equal) == 1 else "have", suite.locations[equal[0]]
             lines.append(f"{len(equal):,} of the {suite.unit} {has} two equal options, first {first}.\n")
         return "".join(lines) + (f"\n{difference_table(overall)}" if len(overall) > 1 else "")
-
-
-def rows_of_results(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Measurements as rows of a table, without the columns that none has."""
-    rows = [{name: plain_number(value) for name, value in one._asdict().items()} for one in measured]
-    kept = [name for name in Measurement._fields if any(row[name] is not None for row in rows)]
-    return [{name: row[name] for name in kept} for row in rows]
-
-
-def _flat(group: Mapping[str, Any], **row: Any) -> dict[str, Any]:
-    """A row of results in which each column of the groups is a column."""
-    return {**row, **{f"by_{name}": value for name, value in group.items()}}
 
 
 evaluation_options = options_from(
@@ -256,43 +241,6 @@ def load_scorers(
     return LoadedScorers(used or {model: settings}, check)
 
 
-def measurement_table(measured: Sequence[Measurement], unit: str = "items") -> str:
-    """A text table: one row per group and measure, one column per scorer. Groups by the same columns stand under the
-    names of these columns. A measure that is the only one stands above all;
-    accuracies are then in percent.
-
-    unit (str): What the items are called.
-    """
-    scorers, measures = dict.fromkeys(one.scorer for one in measured), dict.fromkeys(one.measure for one in measured)
-    is_one, in_percent = len(measures) == 1, [*measures] == [ACCURACY]
-    # By the columns of a group, its name, and what is measured of it: by scorer, the value.
-    shown = defaultdict[Any, Any](lambda: defaultdict(lambda: defaultdict(dict)))
-    for one in measured:
-        value = with_interval(one[3:6], percent if in_percent else "{:.3f}".format, "-" if in_percent else " to ")
-        shown[tuple(one.group)][one.label][one.measure, one.n][one.scorer] = value
-    what, end = "accuracy in %" if in_percent else [*measures][0] if is_one else "measure", "(95 % interval)"
-    rows: Table = [(*([] if is_one else ["group"]), f"{what} {end}", unit, *scorers)]
-    for columns, groups in shown.items():
-        if columns:
-            blank = [""] * (len(rows[0]) - 1)
-            rows += [("", *blank), (" x ".join(columns).upper(), *blank)]
-        for label, of_group in groups.items():
-            for (measure, n), values in of_group.items():
-                cells = [label, n] if is_one else [label, measure, n]
-                rows.append((*cells, *(values.get(scorer, "") for scorer in scorers)))
-    return text_table(rows)
-
-
-def with_interval(values: Sequence[float | None], shown: Callable[[float], str], to: str = " to ") -> str:
-    """A value with the ends of its interval, as far as they are there. shown (Callable[[float], str]): Writes each."""
-    value, *ends = [shown(one) for one in values if one is not None] or ["-"]
-    return f"{value} ({to.join(ends)})" if ends else value
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
 def signed_percent(share: float) -> str:
     return f"{100 * share:+.1f}"
 
@@ -306,7 +254,7 @@ def ties_line(overall: Sequence[Measurement], ties: str, unit: str) -> str:
 def difference_table(overall: Sequence[Measurement]) -> str:
     """What the other scorers gain against the first one, on all items."""
     first, *others = overall
-    rows: Table = [(f"minus {first.scorer}", "difference in % (95 % interval)", "better", "worse", "McNemar's p")]
+    rows: Table = [(f"minus {first.scorer}", f"difference in % {INTERVAL}", "better", "worse", "McNemar's p")]
     for one in others:
         ends = one.difference, one.difference_low, one.difference_high
         rows.append((one.scorer, with_interval(ends, signed_percent), one.better, one.worse, f"{one.p:.2g}"))

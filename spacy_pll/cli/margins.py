@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..evaluation.margins import AT_LEAST, MARGINS, MarginAgreement, compare_margins
-from ..visualize.text import Table, text_table
-from .agree import SCORER, cells, comparison_options
+from .agree import SCORER, comparison_options
 from .options import described, parse_numbers
 
 
@@ -30,9 +29,9 @@ def margins_cli(
 ) -> None:
     """Compare approximate scores with exact ones, to choose --mask-margin.
 
-    The exact scores of a scorer are compared with those of each margin: the time, r by wordpiece, word and text, and
-    the mean absolute difference by word. So you can choose the margin that your texts need. If it is stopped, the
-    results are those of the texts until then.
+    The exact scores of a scorer are compared with the scores of each margin: the time, and by wordpiece, word and text
+    the correlation r and the differences, in nats. So you can choose the margin that your texts need. If you stop the
+    command, it prints the results for the texts that were scored.
 
     $ spacy-pll margins builtin texts.txt
     $ spacy-pll margins bert-base-cased texts.txt --margins 0,1,2 --limit 200
@@ -45,25 +44,14 @@ def margins_cli(
     if not any(tried):
         tried = [*MARGINS], []
     run = partial(compare_margins, margins=tried[0], spacings=tried[1], at_least=at_least)
-    compare(command="margins", scorers=[scorer], n_scorers=1, compare=run, tables=margin_tables)
+    about = {"margins": tried[0], "spacings": tried[1], "at_least": at_least}
+    shown = {"below": advice, "more": lambda result: {"smallest": result.smallest}}
+    compare(command="margins", scorers=[scorer], n_scorers=1, compare=run, about=about, **shown)
 
 
-def margin_tables(result: MarginAgreement) -> str:
-    """A row for the exact scores and one per margin and spacing; which to take."""
-    exact = result.comparisons[0].scorers[0]
-    header = ("r by piece", "r by word", "95 % interval", "r by text", "difference by word", "95 % interval")
-    rows: Table = [("scores", "seconds", "times faster", *header)]
-    rows.append(("exact", f"{exact.seconds:,.1f}", "1.0", *["–"] * 6))
-    for one in result.comparisons:
-        scorer, word = one.scorers[1], one.word
-        difference = ("mean_absolute_difference", "mean_absolute_difference_interval")
-        levels = (*cells(one.piece, ".4f", "r"), *cells(word, ".4f", "r", "r_interval"),
-                  *cells(one.text_mean, ".4f", "r"), *cells(word, ".3f", *difference))  # fmt: skip
-        rows.append((scorer.label, f"{scorer.seconds:,.1f}", f"{exact.seconds / scorer.seconds:,.1f}", *levels))
-    lines = [
-        "r by text: of mean scores per wordpiece. Difference: the mean absolute difference from the exact scores, in "
-        "nats."
-    ]
+def advice(result: MarginAgreement) -> str:
+    """Which margin or spacing to take."""
+    lines = list[str]()
     for setting, smallest in result.smallest.items():
         goal, option = f"r = {result.at_least:g} by word", "--" + setting.replace("_", "-")
         lines.append(
@@ -72,4 +60,4 @@ def margin_tables(result: MarginAgreement) -> str:
             else f"{setting} {smallest} is the smallest of these that reaches {goal}. The option for it: {option} "
             f"{smallest}"
         )
-    return text_table(rows) + "\n".join(lines)
+    return "\n".join(lines)

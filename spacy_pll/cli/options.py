@@ -92,7 +92,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "n_process": {"callback": _check_processes, "help": "Number of worker processes, on a CPU. -1 for one per core."},
     "plot": {"help": f"Also draw the results to a file ({', '.join(PICTURES)}). Needs the extra `[plot]`."},
-    "output": {"param_decls": ["--output", "-o"], "help": "Also write the results to FILE.json."},
+    "output": {"param_decls": ["--output", "-o"], "help": "Also write the results to FILE.json or FILE.csv."},
     "resume": {"help": "Continue an interrupted run: what was scored is kept beside the output."},
     "force": {"help": "Replace existing output."},
     "quiet": {

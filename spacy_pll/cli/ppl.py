@@ -1,31 +1,28 @@
 """`spacy-pll ppl INPUT`: the pseudo-perplexity of a corpus."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, variance
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from wasabi import table
 
-from ..cells import label_of, name_of
 from ..component import get_scorer
 from ..corpus.formats import write_table
 from ..corpus.readers import check_records, list_files, read_records, read_texts
 from ..corpus.records import STANDARD_STREAM, FileOptions, Nested, ReadOptions, warn_of_missing
 from ..errors import InputError, no_column
-from ..evaluation.perplexity import PER, Perplexity, perplexity, window_perplexities
-from ..files import files_digest, write_json
+from ..evaluation.perplexity import Perplexity, Window, perplexity, window_measurements, window_perplexities
+from ..files import files_digest
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import KeptScores
 from ..stream.workers import Work
 from ..tables.rows import check_columns
 from ..visualize.text import Table, text_table
 from .options import INPUT, OF_TOKENS, described, file_options, options_as_in, pipeline_options, work_options
+from .results import RESULTS, measurement_table, save_results
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 UNIT_TITLES = {
@@ -71,17 +68,18 @@ def ppl_cli(
         mean, maximum and variance for each text. Words are separated by white space. --output is a table with a row for
         each window.
     by (Optional[str]): With --windows: a column, such as the speaker, instead of each text by itself.
-    output (Optional[Path]): Also write the results to FILE.json, or with --windows .csv.
+    output (Optional[Path]): Also write the results to FILE.json or FILE.csv. With --windows: a table of the windows.
     """
     if by is not None and windows is None:
         raise InputError("--by divides the windows of --windows. Give both.")
     is_stream = path == STANDARD_STREAM
     if resume and is_stream:
         raise InputError("--resume needs an INPUT that can be read again, not -.")
-    endings = (".json",) if windows is None else TABLES
+    endings = RESULTS if windows is None else TABLES
     kept = check_outputs(force, resume, None if is_stream else output, (output, endings))
     nlp = make_pipeline(settings)
-    seed = get_scorer(nlp).settings.seed
+    scorer = get_scorer(nlp)
+    seed = scorer.settings.seed
     bound = {"n_passes": n_passes, "seed": seed}
     options = ReadOptions(column, nlp.vocab, files)
     about = {"path": path, **describe_scorer(nlp, settings)}
@@ -93,7 +91,8 @@ def ppl_cli(
     with kept.until_done():
         if windows is not None:
             rows = _windows(nlp, path, options, windows, by, output, kept, work)
-            say(windows_table(rows, by or "doc"))
+            of_rows = [Window(row["pppl"], row) for row in rows]
+            say(measurement_table(window_measurements(of_rows, by or "doc", scorer.settings.metrics[0]), "windows"))
             save(output, write_table, rows)
             return
         if not is_stream and not output:  # or else they are read once more to know them
@@ -103,9 +102,10 @@ def ppl_cli(
         if not result.pieces:
             kept.discard()
             raise InputError(f"Nothing was scored. None of the {result.texts} texts in {path!r} has a wordpiece.")
-        say(summary_tables(result, get_scorer(nlp).settings.words))
+        measured = result.measurements()
+        say(counts_table(result, scorer.settings.words) + measurement_table(measured))
         about |= bound if result.standard_error else {}
-        save(output, write_json, {"settings": about, **result.to_dict()})
+        save_results(output, measured, about, counts=result.counts)
 
 
 @dataclass
@@ -150,22 +150,10 @@ def _windows(
     return rows
 
 
-def windows_table(rows: list[dict[str, Any]], by: str) -> str:
-    """The mean, the maximum and the variance (of the sample) of the perplexities of the windows of each group."""
-    groups = dict[str, tuple[str, list[float]]]()  # by label, with what it is called
-    for row in rows:
-        _, values = groups.setdefault(label_of(row.get(by)), (name_of(row.get(by)), []))
-        values += [] if math.isnan(row["pppl"]) else [row["pppl"]]
-    lines: Table = [(by, "windows", "mean", "maximum", "variance")]
-    for name, values in groups.values():
-        spread = f"{variance(values):,.1f}" if len(values) > 1 else ""
-        lines.append((name, f"{len(values):,}", *(f"{f(values):,.1f}" if values else "" for f in (fmean, max)), spread))
-    return text_table(lines)
-
-
-def summary_tables(result: Perplexity, unit: str) -> str:
-    """The counts, and the perplexities by metric."""
-    counts = [
+def counts_table(result: Perplexity, unit: str) -> str:
+    """How many texts, words and wordpieces there are. unit (str): What counts as a word."""
+    rows: Table = [
+        ("counted", "number"),
         ("texts", f"{result.texts:,}"),
         ("  without a piece", f"{result.empty_texts:,}"),
         ("  read in windows", f"{result.windowed_texts:,}"),
@@ -174,24 +162,6 @@ def summary_tables(result: Perplexity, unit: str) -> str:
         ("wordpieces", f"{result.pieces:,}"),
         ("  unknown to the tokenizer", f"{result.unknown_pieces:,}"),
     ]
-    if result.intervals:
-        counts.append(("  scored", f"{result.scored_pieces:,} ({100 * result.scored_pieces / result.pieces:.1f} %)"))
-    rows: Table = [("pseudo-perplexity", "per piece", "per word", "per byte")]
-    columns = (
-        (result.per_piece, result.pieces, 1),
-        (result.per_word, result.words, 1),
-        (result.per_byte, result.bytes, 2),
-    )
-    for metric in result.log_likelihood:
-        error = result.standard_error.get(metric)
-        cells = (
-            f"{values[metric]:,.{digits}f}" + (f" ± {100 * error / n:.1g} %" if error is not None else "")
-            if values
-            else ""
-            for values, n, digits in columns
-        )
-        if result.intervals:
-            ends = (result.intervals[name].get(metric, ()) for name in PER)
-            cells = (" to ".join(f"{end:,.{column[2]}f}" for end in both) for both, column in zip(ends, columns))
-        rows.append((metric, *cells))
-    return table(counts, aligns=["l", "r"]) + text_table(rows)
+    if result.scored_pieces < result.pieces:
+        rows.append(("  scored", f"{result.scored_pieces:,} ({100 * result.scored_pieces / result.pieces:.1f} %)"))
+    return text_table(rows)

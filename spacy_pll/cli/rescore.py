@@ -10,13 +10,14 @@ import typer
 from ..corpus.records import FileOptions
 from ..errors import InputError
 from ..evaluation import rescoring
+from ..evaluation.measurements import Measurement
 from ..evaluation.readers import FORMAT, NBest, read_nbest
 from ..files import to_json, write_text
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import digest_of
 from ..stream.workers import Work
-from ..visualize.text import Table, text_table
 from .options import OF_TOKENS, described, options_as_in, options_from, pipeline_options, work_options
+from .results import measurement_table
 from .terminal import check_outputs, save, say
 
 MAX_WEIGHTS = 100_000  # in a grid
@@ -177,12 +178,11 @@ def shown_weights(weight: float, word_weight: float) -> str:
 
 def error_table(lists: list[NBest], rate: rescoring.ErrorRate, *weights: float) -> str:
     """The error rate before and after, and the kinds of errors."""
-    ranked = {"first pass": (0.0,), "rescored": weights}
-    columns = {name: rescoring.errors_at(lists, *of, error_rate=rate) for name, of in ranked.items()}
-    units, n = [figures.popitem() for figures in columns.values()][0]
-    rows: Table = [("", *columns)]
-    for name in columns["rescored"]:
-        values = (figures[name] for figures in columns.values())
-        rows.append((name, *(f"{value:.2f}" if isinstance(value, float) else value for value in values)))
+    measured = list[Measurement]()
+    for name, of in {"first pass": (0.0,), "rescored": weights}.items():
+        figures = rescoring.errors_at(lists, *of, error_rate=rate)
+        units, n = figures.popitem()
+        (rate_name, value), *kinds = figures.items()
+        measured += [Measurement(name, measure, int(n), x) for measure, x in ((f"{rate_name} in %", value), *kinds)]
     caption = "1 list has a reference" if len(lists) == 1 else f"{len(lists)} lists have references"
-    return f"{text_table(rows)}{caption}, of {n} {units}.\n"
+    return f"{measurement_table(measured, units)}{caption}.\n"

@@ -1,10 +1,8 @@
 """`spacy-pll show TEXT ...`: a table for each text."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from spacy.tokens import Doc
-from wasabi import table
 
 from ..advice.giving import advise
 from ..advice.texts import path_as_text
@@ -13,7 +11,7 @@ from ..errors import PLLError
 from ..pipelines import PipelineSettings, make_pipeline
 from ..tables.rows import TokenRows
 from ..visualize.masked_texts import MaskedText, masked_table, masked_texts
-from ..visualize.text import format_cell, format_percent, list_alternatives
+from ..visualize.text import format_cell, format_percent, list_alternatives, text_table
 from .options import described, pipeline_options
 from .terminal import say
 
@@ -53,26 +51,22 @@ def score_table(doc: Doc, scorer: PLLScorer) -> str:
     names, alternatives = scorer.names, scorer.settings.alternatives
     rows = list(TokenRows("text", names, scorer.settings)(0, doc, {}))
     perplexity, top1 = doc._.get(names.perplexity), doc._.get(names.top1)
-    columns: list[tuple[str, list[str], str, Literal["l", "r"]]] = [  # heading, cells, sum, alignment
-        ("token", [row["text"] for row in rows], f"PPPL {perplexity:.1f}" if perplexity else "", "l"),
-        ("wordpieces", [" ".join(row["pieces"]) for row in rows], f"{doc._.get(names.pieces) or 0} pieces", "l"),
+    columns: list[tuple[str, list[str], str]] = [  # heading, cells, sum
+        ("token", [row["text"] for row in rows], f"PPPL {perplexity:.1f}" if perplexity else ""),
+        ("wordpieces", [" ".join(row["pieces"]) for row in rows], f"{doc._.get(names.pieces) or 0} pieces"),
     ]
     sums = {name: format_cell(doc._.get(name)) for name in names.metrics.values()}
     if scorer.settings.distribution:
         sums["rank"] = "" if top1 is None else f"{format_percent(top1)} rank 1"
         sums["entropy"] = format_cell(doc._.get(names.entropy))
-    columns += [(name, [format_cell(row[name]) for row in rows], total, "r") for name, total in sums.items()]
+    columns += [(name, [format_cell(row[name]) for row in rows], total) for name, total in sums.items()]
     if alternatives:
-        columns.append(("expected", [list_alternatives(doc[row["token"]], names) for row in rows], "", "l"))
-    header, cells, footer, aligns = zip(*columns)
-    # Only the last column is wider than what is in it.
-    lines = table(list(zip(*cells)), header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
-    return "\n".join(line.rstrip() if alternatives else line for line in lines)
+        columns.append(("expected", [list_alternatives(doc[row["token"]], names) for row in rows], ""))
+    header, cells, footer = zip(*columns)
+    return text_table([header, *zip(*cells)], ("wordpieces", "expected"), footer)
 
 
 def mask_table(texts: Sequence[MaskedText], score: str) -> str:
     """What the model reads for each wordpiece. score (str): What the scores are called."""
     header, *rows, footer = masked_table(texts, score)
-    aligns: list[Literal["l", "r"]] = ["l" if name in (header[0], header[-1]) else "r" for name in header]
-    lines = table(rows, header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
-    return "\n".join(map(str.rstrip, lines))
+    return text_table([header, *rows], header[-1:], footer)

@@ -13,8 +13,9 @@ from ..evaluation.items import levels
 from ..evaluation.slots import read_slots, slot_measurements
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..tables.rows import check_columns
-from .comparison import Evaluation, measurement_table
+from .comparison import Evaluation
 from .options import OF_TOKENS, described, file_options, options_as_in, options_from, parse_numbers, pipeline_options
+from .results import measurement_table
 from .terminal import TABLES, check_outputs, check_parquet, save, say
 
 # Settings that say what is read and masked.
@@ -86,6 +87,6 @@ def slots_cli(
         asker = Slots(nlp, shared_pieces or bool(top))
         found = fill_slots(asker, texts, keep, top, max_pieces, show_progress=True, kept=kept)
         if reading["gold"]:
-            say(measurement_table(slot_measurements(texts, found, at, by)))
+            say(measurement_table(slot_measurements(texts, found, at, by), "items"))
         rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]
         save(output, write_table, rows)

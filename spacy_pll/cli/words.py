@@ -19,9 +19,9 @@ from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.workers import Work
 from ..tables.word_rows import is_after_words_before, score_words, surprisal_in, surprisal_with_unit, texts_of_rows
 from ..tables.words import WordTable
-from ..visualize.text import text_table
 from .errors import warn_of_nothing
 from .options import described, file_options, options_from, pipeline_options, work_options
+from .results import measurement_table
 from .terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, report, save, say
 
 
@@ -95,10 +95,9 @@ def words_cli(
         write_table(output, found)
         if groups:
             name = surprisal_in(of_words.get("base"))
-            found_means = groups.means([row[name] for row in found])
-            title = surprisal_with_unit(of_words.get("base"), metric)
-            say(text_table(groups.table(found_means, title)))
-            save(plot, draw, groups.plot, found_means, title)
+            found_means = groups.means([row[name] for row in found], metric, surprisal_with_unit(of_words.get("base")))
+            say(measurement_table(found_means, "items"))
+            save(plot, draw, groups.plot, found_means, surprisal_with_unit(of_words.get("base"), metric))
     warn_of_nothing(path, len(rows))
     report(f"Wrote {output}: {_summary([*map(len, texts)])}.")
     if "metrics" not in settings.scoring:

@@ -2,7 +2,7 @@
 
 *r* is Pearson's correlation. Differences are those of the second scorer from the first, in nats. The intervals are 95 %
 percentile bootstrap intervals over texts (Efron & Tibshirani 1993, chapter 13): texts are drawn with replacement, since
-the pieces of one text are not independent of each other. `dataclasses.asdict` makes plain JSON values of each result.
+the pieces of one text are not independent of each other.
 """
 
 import heapq
@@ -31,6 +31,7 @@ from ..settings import BATCH_SIZE
 from ..stream.workers import Work, score_batches
 from ..texts import Text, check_texts, plain_texts
 from .intervals import bootstrap_sums, correlation, correlation_columns, percentiles
+from .measurements import PEARSON, Measurement
 
 # How many tokens are listed, and how many characters on either side of each are shown.
 TOKENS, CONTEXT = 20, 40
@@ -39,6 +40,7 @@ BOOTSTRAP = 1000  # samples
 # to do: each scorer's time is its own.
 GPU_BATCHES = 4
 AGREEMENT_LEVELS = ("piece", "word", "text", "text_mean")
+SECONDS, TIMES_AS_FAST = "seconds", "times as fast"
 
 Interval = tuple[float, float]
 
@@ -68,6 +70,15 @@ class LevelAgreement:
     mean_absolute_difference: float | None
     mean_absolute_difference_interval: Interval | None
 
+    def measurements(self, scorer: str, level: str) -> Iterator[Measurement]:
+        """The three, as they are shown. level (str): What they are by, such as "word"."""
+        for measure, value, interval in (
+            (PEARSON, self.r, self.r_interval),
+            ("mean difference ", self.mean_difference, self.mean_difference_interval),
+            ("mean absolute difference ", self.mean_absolute_difference, self.mean_absolute_difference_interval),
+        ):
+            yield Measurement(scorer, f"{measure}by {level}", self.n, value, *(interval or ()))
+
 
 @dataclass(frozen=True)
 class TokenDifference:
@@ -92,6 +103,10 @@ class Agreement:
     text: LevelAgreement
     text_mean: LevelAgreement  # of the texts' mean scores per piece
     tokens: Sequence[TokenDifference]  # those that differ most
+
+    def measurements(self) -> list[Measurement]:
+        """What each scorer took, and how the second one agrees with the first. Differences are in nats."""
+        return measurements_of([self])
 
 
 def agree(
@@ -211,6 +226,21 @@ class AgreementCounts:
             levels[level] = level_agreement(first, second, text.astype(np.int64), rng)
         first_run, second_run = (side.run() for side in self.sides)
         return Agreement(self.n, (first_run, second_run), tokens=self.tokens, **levels)
+
+
+def measurements_of(comparisons: Sequence[Agreement]) -> list[Measurement]:
+    """What each scorer took, and how it agrees with the first one, which is the same in all comparisons."""
+    first, texts, found = comparisons[0].scorers[0], comparisons[0].texts, list[Measurement]()
+    for run in [first, *(one.scorers[1] for one in comparisons)]:
+        took = {SECONDS: run.seconds, TIMES_AS_FAST: first.seconds / run.seconds if run.seconds else None}
+        work = run.forward_passes, run.forward_pieces, run.scored_pieces
+        took |= dict(zip(("forward passes", "wordpieces in forward passes", "scored wordpieces"), work))
+        found += [Measurement(run.label, measure, texts, value) for measure, value in took.items()]
+    for one in comparisons:
+        for level in AGREEMENT_LEVELS:
+            if of_level := getattr(one, level):
+                found += of_level.measurements(one.scorers[1].label, level.replace("_", " "))
+    return found
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:

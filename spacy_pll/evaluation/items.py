@@ -146,11 +146,16 @@ def groups_by(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
             values = tuple(cell.strip() if isinstance(cell, str) else cell for cell in cells)
             groups[labels] = Group(" x ".join(map(name_of, cells)), values, [])
         groups[labels].members.append(i)
-    count = Counter(group.name for group in groups.values())
-    distinct = (
-        one if count[one.name] == 1 else one._replace(name=" x ".join(map(repr, one.values))) for one in groups.values()
-    )
-    return sorted(distinct, key=lambda group: group.name)
+    named = zip(groups.values(), distinct_names([(one.name, one.values) for one in groups.values()]))
+    return sorted((one._replace(name=name) for one, name in named), key=lambda group: group.name)
+
+
+def distinct_names(groups: Sequence[tuple[str, tuple[Any, ...]]]) -> list[str]:
+    """The names of groups; where two are equal, such as "a x b" of "a" and "b", or of one column, they are written as
+    Python does. groups (Sequence[Tuple[str, Tuple[Any, ...]]]): The name and the values of each.
+    """
+    count = Counter(name for name, _ in groups)
+    return [name if count[name] == 1 else " x ".join(map(repr, values)) for name, values in groups]
 
 
 def smallest(by_columns: Mapping[tuple[str, ...], list[Group]]) -> tuple[tuple[str, ...], list[Group]]:

@@ -13,7 +13,8 @@ from ..pipelines import make_pipeline
 from ..progress import number_of
 from ..settings import BATCH_SIZE
 from ..texts import check_texts, plain_texts
-from .agreement import Agreement, Side, compare_scorers
+from .agreement import Agreement, Side, compare_scorers, measurements_of
+from .measurements import Measurement
 
 MARGINS = (0, 1, 2, 4)
 AT_LEAST = 0.99
@@ -29,6 +30,12 @@ class MarginAgreement:
     at_least: float  # how large the correlation by word should be
     smallest: Mapping[str, int | None]  # for each setting that was tried: its smallest value that reaches `at_least`
     comparisons: Sequence[Agreement]  # of each margin and spacing with the exact scores, which come first
+
+    def measurements(self) -> list[Measurement]:
+        """What the exact scores and each of the others took, and how each agrees with the exact ones. Differences are
+        in nats.
+        """
+        return measurements_of(self.comparisons)
 
 
 def compare_margins(

@@ -12,7 +12,7 @@ from .intervals import Estimate, mcnemar, mean_proportion, paired_difference, pr
 from .items import Group, Item, levels, smallest
 
 OVERALL, MACRO = "overall", "macro"
-ACCURACY, RHO = "accuracy", "Spearman's rho"
+ACCURACY, RHO, PEARSON = "accuracy", "Spearman's rho", "r "  # the last with what it is by, such as "r by word"
 
 
 class Measurement(NamedTuple):

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from math import isnan
+from statistics import fmean, variance
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +35,8 @@ from ..stream.workers import Work
 from ..texts import check_texts, plain_texts
 from ..unspaced import DIVIDED, UNSPACED_CHARACTER, UNSPACED_PIECES
 from .intervals import Z
-
-PER = ("per_piece", "per_word", "per_byte")
+from .items import groups_by
+from .measurements import Measurement, each_group
 
 
 class KnownText(NamedTuple):
@@ -89,19 +91,45 @@ class Perplexity:
     @property
     def intervals(self) -> dict[str, dict[str, tuple[float, float]]]:
         """95 % intervals of `per_piece` and so on, for a part of the words. Those of few texts are too short."""
-        n_of = (self.pieces, self.words, self.bytes) if self.scored_pieces < self.pieces else ()
-        ends = [[self._per(n, side) for side in (Z, -Z)] for n in n_of]
-        return {name: {m: (low[m], high[m]) for m in low} for name, (low, high) in zip(PER, ends)}
+        n_of = self._units if self.scored_pieces < self.pieces else {}
+        ends = {f"per_{unit}": [self._per(n, side) for side in (Z, -Z)] for unit, n in n_of.items()}
+        return {name: {m: (low[m], high[m]) for m in low} for name, (low, high) in ends.items()}
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """All counts, by their names here, and `split_share`."""
+        by_metric = "log_likelihood", "standard_error"
+        return {name: n for name, n in asdict(self).items() if name not in by_metric} | {
+            "split_share": self.split_share
+        }
+
+    def measurements(self) -> list[Measurement]:
+        """The pseudo-perplexities and the log-likelihood (natural log) under each metric. If it has a standard error,
+        also this one; and if it is a bound, the standard errors of the perplexities, in per cent of them.
+        """
+        found, intervals = list[Measurement](), self.intervals
+        for metric, total in self.log_likelihood.items():
+            for unit, n in self._units.items():
+                ends = intervals.get(f"per_{unit}", {}).get(metric, ())
+                if n:
+                    value = getattr(self, f"per_{unit}")[metric]
+                    found.append(Measurement(metric, f"pseudo-perplexity per {unit}", n, value, *ends))
+            found.append(Measurement(metric, "log-likelihood", self.texts, total))
+            if (error := self.standard_error.get(metric)) is None:
+                continue
+            found.append(Measurement(metric, "standard error of the log-likelihood", self.texts, error))
+            for unit, n in self._units.items() if not intervals else ():
+                if n:
+                    found.append(Measurement(metric, f"standard error per {unit} in %", n, 100 * error / n))
+        return found
+
+    @property
+    def _units(self) -> dict[str, int]:
+        return {"piece": self.pieces, "word": self.words, "byte": self.bytes}
 
     def _per(self, n: int, errors: float = 0.0) -> dict[str, float]:
         moved = {m: total + errors * self.standard_error.get(m, 0.0) for m, total in self.log_likelihood.items()}
         return {metric: exp_or_inf(-total / n) for metric, total in moved.items() if n}
-
-    def to_dict(self) -> dict[str, Any]:
-        """All counts and figures, as `spacy-pll ppl` writes them."""
-        figures = {f"pppl_{name}": getattr(self, name) for name in PER}
-        figures |= {f"pppl_{name}_interval": of for name, of in self.intervals.items()}
-        return {**asdict(self), "split_share": self.split_share, **figures}
 
 
 def pieces_per_word(doc: Doc, record: PieceRecord, words: Words) -> IntArray:
@@ -308,3 +336,25 @@ def window_perplexities(
     kept.begin(list(dict.fromkeys(places)), "windows")
     sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), kept)
     return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]
+
+
+class Window(NamedTuple):
+    """A window of a text."""
+
+    perplexity: float  # NaN without a wordpiece
+    fields: Mapping[str, Any]  # columns
+
+
+def window_measurements(windows: Sequence[Window], by: str, metric: str) -> list[Measurement]:
+    """The mean, the maximum and the variance (of the sample) of the perplexities of the windows of each group, in the
+    order in which the groups come. by (str): The column that makes the groups.
+    """
+    found, name = list[Measurement](), "pseudo-perplexity"
+    groups = sorted(groups_by(windows, (by,)), key=lambda group: group.members)
+    for members, about in each_group({(by,): groups}):
+        values = [value for i in members if not isnan(value := windows[i].perplexity)]
+        spread = variance(values) if len(values) > 1 else None
+        of_group = {"mean": fmean(values), "maximum": max(values)} if values else {"mean": None, "maximum": None}
+        for what, value in {**of_group, "variance": spread}.items():
+            found.append(Measurement(metric, f"{what} of the {name}", value=value, **{**about, "n": len(values)}))
+    return found

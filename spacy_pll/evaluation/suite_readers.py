@@ -1,7 +1,7 @@
 """The readers of suites, by name. A reader is a function
 
     path (str): a file or folder
-    options (Any): other arguments: see `read_suite`
+    options (Any): other arguments: see `read_suite`; the command passes those whose value is not the default
     RETURNS (Union[Suite, List[Pair], List[Choice]])
 
 registered in `spacy.registry.pll_readers` (entry point group `spacy_pll_readers`), so that another package can add one.

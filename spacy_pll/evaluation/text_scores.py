@@ -25,12 +25,14 @@ class TextScores:
     pieces: IntArray  # scored wordpieces
     of_text: Groups  # the parts of each text
     ids: IntArray | None = None  # in the vocabulary, if each part is a wordpiece
-    per_piece: bool = False  # whether means per wordpiece are compared, instead of sums
+    per_piece: bool = False  # whether means per wordpiece are measured, instead of sums
     column: str = ""  # what columns of these scores begin with
 
     @property
     def compared(self) -> FloatArray:
-        """The numbers that are compared: the sums, or the means per wordpiece. float, shape (parts,)."""
+        """What is measured: the sum of the scores of each part, or with `per_piece` its mean per wordpiece. float64, of
+        the shape (parts,).
+        """
         return self.sums / np.maximum(1, self.pieces) if self.per_piece else self.sums
 
 

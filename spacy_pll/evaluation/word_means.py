@@ -1,4 +1,4 @@
-"""Mean surprisal by place and condition, with intervals over items: the table and the figure of studies of reading."""
+"""Mean surprisal by place and condition, with intervals over items, and the figure of studies of reading."""
 
 import math
 from collections import defaultdict
@@ -10,14 +10,15 @@ import numpy as np
 from ..cells import label_of, numbers_in
 from ..errors import InputError, no_column
 from ..visualize.plots import LINES, add_frame, new_figure
-from ..visualize.text import Table, visible_text
-from .intervals import Estimate, mean_estimate
+from ..visualize.text import visible_text
+from .intervals import mean_estimate
+from .items import distinct_names
+from .measurements import Measurement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _Group = tuple[str, ...]  # a place, such as a region, and the conditions
-_Means = dict[_Group, tuple[int, Estimate]]  # over so many items, each of which has the mean of its words
 
 
 class WordGroups:
@@ -60,38 +61,42 @@ class WordGroups:
             self.places = [self.places[i] for i in np.argsort(numbers, kind="stable")]
         self.lines = list(dict.fromkeys(group[1:] for group in self.rows))  # one for each condition
 
-    def means(self, surprisal: Sequence[float | None]) -> _Means:
-        """The means of what each row has, in the order of places. Rows without it are left out."""
-        found = _Means()
-        for group in sorted(self.rows, key=lambda group: (self.places.index(group[0]), self.lines.index(group[1:]))):
+    def means(self, surprisal: Sequence[float | None], scorer: str, measure: str) -> list[Measurement]:
+        """The means of what each row has, in the order of places. Rows without it are left out.
+
+        scorer, measure (str): What the results call the metric, and what the means are of.
+        """
+        groups = sorted(self.rows, key=lambda group: (self.places.index(group[0]), self.lines.index(group[1:])))
+        names, found = distinct_names([(" x ".join(group), group) for group in groups]), list[Measurement]()
+        for group, name in zip(groups, names):
             of_items = [[one for i in item if (one := surprisal[i]) is not None] for item in self.rows[group].values()]
             if values := [float(np.mean(of_item)) for of_item in of_items if of_item]:
-                found[group] = len(values), mean_estimate(values)
+                mean, *ends = mean_estimate(values)
+                low, high = (None if math.isnan(end) else end for end in ends)
+                about = " x ".join(self.columns), name, dict(zip(self.columns, group))
+                found.append(Measurement(scorer, f"mean {measure}", len(values), mean, low, high, *about))
         return found
 
-    def table(self, means: _Means, name: str) -> Table:
-        """The means as people read them. name (str): What they are of."""
-        rows: Table = [(*self.columns, "items", name, "95 % interval")]
-        for group, (items, (value, *ends)) in means.items():
-            rows.append((*group, items, f"{value:.2f}", " to ".join(f"{one:.2f}" for one in ends if one == one)))
-        return rows
+    def plot(self, means: Sequence[Measurement], name: str) -> "Figure":
+        """Draw the means over places, a line for each condition. RAISES (ImportError): matplotlib is not installed.
 
-    def plot(self, means: _Means, name: str) -> "Figure":
-        """Draw the means over places, a line for each condition. RAISES (ImportError): matplotlib is not installed."""
+        name (str): What they are of.
+        """
         figure = new_figure(min(max(4.5, 1.5 + 0.6 * len(self.places)), 14), 3.6)
         axes = figure.subplots()
         for i, line in enumerate(self.lines):
             shift = 0.2 * ((i + 1) / (len(self.lines) + 1) - 0.5)  # so that no interval hides another
-            here = {self.places.index(group[0]) + shift: one for group, (_, one) in means.items() if group[1:] == line}
+            groups = [(tuple(one.group.values()), one) for one in means]
+            here = {self.places.index(group[0]) + shift: one for group, one in groups if group[1:] == line}
             (colour, marker), style = LINES[i % len(LINES)], "-" if i < len(LINES) else ":"
             look: dict[str, Any] = {"color": colour, "marker": marker, "ls": style, "markersize": 4, "capsize": 2}
             look["label"] = visible_text(", ".join(line)) or "all"
-            values = np.array([*here.values()]).reshape(-1, 3)
-            axes.errorbar([*here], values[:, 0], values[:, 2] - values[:, 0], **look)
+            values = np.array([(one.value, one.high) for one in here.values()], np.float64).reshape(-1, 2)
+            axes.errorbar([*here], values[:, 0], values[:, 1] - values[:, 0], **look)
         labels = [visible_text(place) for place in self.places]
         axes.set_xticks(range(len(labels)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_xlabel(self.columns[0], parse_math=False)
-        axes.set_ylabel(f"mean {name}\nwith 95 % intervals")
+        axes.set_ylabel(f"mean {name}" + "\nwith 95 % intervals" * any(one.low is not None for one in means))
         add_frame(axes, "y", title=", ".join(self.columns[1:]), title_fontsize=9, alignment="left")
         return figure
 

@@ -1,25 +1,39 @@
 """`spacy-pll variants [FILE]`: the variants of a protein."""
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from ..arrays import FloatArray
 from ..cells import label_of
 from ..cli.options import OF_TOKENS, described, file_options, options_as_in, options_from, pipeline_options
-from ..cli.terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, save, say
+from ..cli.results import measurement_table
+from ..cli.terminal import PICTURES, TABLES, check_outputs, check_parquet, draw, report, save, say
 from ..corpus.formats import write_table
 from ..corpus.records import FileOptions
 from ..errors import PLLError
 from ..evaluation.intervals import Estimate
+from ..evaluation.measurements import MACRO, RHO, Measurement
 from ..files import check_apart
 from ..pipelines import PipelineSettings, describe_scorer, make_pipeline
 from ..stream.known import digest_of
 from ..visualize.text import text_table
-from .assays import GROUPED_BY, Assay, divide_by_protein, files_of, mean_correlation, read_assays, score_assays
+from .assays import (
+    GROUPED_BY,
+    Assay,
+    AssayScore,
+    divide_by_protein,
+    files_of,
+    mean_correlation,
+    read_assays,
+    score_assays,
+)
 from .readers import read_fasta, read_sequences, read_variants
-from .variants import NO_PICTURE, VariantScores, measured_effects, variants
+from .variants import NO_PICTURE, Method, VariantScores, measured_effects, variants
 
 # Settings that say what is read and masked in texts.
 OF_TEXTS = ("causal", "leading_space", "metrics", "words", "spans", "targets", "units", "mask_spacing")
@@ -125,37 +139,56 @@ def variants_cli(
         found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
         say(summary(found))
         if effects is not None:
-            some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
-            say(f"Spearman's rho with {measured} ({some}): {show_correlation(found.correlation(str(measured)))}.")
+            rho = found.correlation(str(measured))
+            say(rho_table([with_effects(rho, effects, str(measured), found.method)]))
         save(output, write_table, list(found.rows()))
         save(plot, draw, found.plot)
 
 
-def show_correlation(rho: Estimate | None) -> str:
-    """With its interval."""
-    if rho is None:
-        return "none, since one of the two does not vary"
-    return f"{rho.value:.3f} (95 % interval {rho.low:.3f} to {rho.high:.3f})"
+def with_effects(rho: Estimate | None, effects: FloatArray, measured: str, method: str, **of_group: Any) -> Measurement:
+    """Spearman's rho of scores with measured effects, NaN where there is none. It is not defined if one does not vary.
+
+    of_group (Any): What a `Measurement` says of the group.
+    """
+    n = int(np.isfinite(effects).sum())
+    return Measurement(method, f"{RHO} with {measured}", n, *(rho or (None,)), **of_group)
 
 
 def score_many(
-    settings: PipelineSettings, many: list[Assay], output: Path, measured: str | None, **options: Any
+    settings: PipelineSettings, many: list[Assay], output: Path, measured: str | None, method: Method, **options: Any
 ) -> None:
-    """Score many proteins, each into a table, and print a line of each as it is done, and the means."""
+    """Score many proteins, each into a table, say of each that it is done, and print a table of Spearman's rho."""
     nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
-    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **options):
+    options |= {"measured": measured, "method": method, "about": about, "show_progress": True}
+    for one in score_assays(nlp, many, output, **options):
         scores.append(one)
-        rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
-        say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")
-    if not measured:
-        return
-    n = sum(one.correlation is not None for one in scores)
-    say(f"Mean of Spearman's rho of {n:,} assays: {mean_correlation(scores):.3f}")
-    if levels := [name for name in GROUPED_BY if all(name in one.assay.fields for one in scores)]:
-        means = " and ".join(reversed(levels))
-        say(f"Mean of the means by {means}: {mean_correlation(scores, levels):.3f}")
+        report(f"{one.assay.name}: {len(one.assay.variants):,} variants.")
+    if measured:
+        say(rho_table(assay_measurements(scores, measured, method)))
+
+
+def assay_measurements(scores: Sequence[AssayScore], measured: str, method: Method) -> list[Measurement]:
+    """The mean of Spearman's rho over assays, the mean of means if the sheet has such groups, and rho of each assay."""
+    each = list[Measurement]()
+    for one in scores:
+        name, effects = one.assay.name, measured_effects(one.assay.variants, measured)
+        about = {"level": "assay", "name": name, "group": {"assay": name}}
+        each.append(with_effects(one.correlation, effects, measured, method, **about))
+    groups = [name for name in GROUPED_BY if all(name in one.assay.fields for one in scores)]
+    means, n = {"assays": mean_correlation(scores)}, sum(one.n for one in each)
+    if groups:
+        means[", each over ".join(groups)] = mean_correlation(scores, groups)
+    defined = {name: None if math.isnan(mean) else mean for name, mean in means.items()}
+    of_all = [Measurement(method, each[0].measure, n, mean, level=MACRO, name=of) for of, mean in defined.items()]
+    return of_all + each
+
+
+def rho_table(measured: Sequence[Measurement]) -> str:
+    """Spearman's rho as a table, and why there is none."""
+    note = "-: one of the two does not vary.\n" if any(one.value is None for one in measured) else ""
+    return measurement_table(measured, "variants") + note
 
 
 def summary(found: VariantScores) -> str:

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from ..compression import format_of, through_compression
 from ..errors import ResumeError
-from ..files import MANIFEST, OUTPUTS, atomic_write, write_json
+from ..files import MANIFEST, OUTPUTS, REPLACE, atomic_write, write_json
 from ..user_warnings import warn_user
 
 LOCK = "lock"
@@ -85,7 +85,7 @@ class ResumableOutput:
                     "Continue it with `resume=True`, or start again with `force=True`.",
                 )
         if output.exists() and not (resume or force):
-            raise ResumeError(f"{output} exists.", "Replace it with `force=True`, or choose another name.")
+            raise ResumeError(f"{output} exists already.", REPLACE)
 
     def _check_ours(self) -> None:
         names = {path.name for path in self.folder.iterdir() if not OF_SYSTEMS.fullmatch(path.name)}
@@ -130,7 +130,7 @@ class ResumableOutput:
                 self._leave()
                 raise ResumeError(
                     f"Another run has written {self.output} since this one began.",
-                    "Replace it with `force=True`, or choose another name.",
+                    REPLACE,
                 )
         self.final_manifest.unlink(missing_ok=True)
         if not started:
@@ -166,7 +166,7 @@ class ResumableOutput:
             self.lock.seek(0)
             raise ResumeError(
                 f"Another run ({self.lock.read() or 'just started'}) is writing {self.output}.",
-                "Wait until it has ended, or stop it and continue with `resume=True`; or choose another name.",
+                "Wait until it has ended, or stop it and continue with `resume=True`; or give another name.",
             ) from None
         self.lock.truncate(0)
         self.lock.write(f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M}")

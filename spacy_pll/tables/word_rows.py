@@ -170,10 +170,10 @@ def surprisal_in(base: float | None) -> str:
     return SURPRISAL if base is None else f"{SURPRISAL}_base{base:g}"
 
 
-def surprisal_with_unit(base: float | None, metric: str) -> str:
-    """The same for people, with the metric and the unit."""
+def surprisal_with_unit(base: float | None, metric: str = "") -> str:
+    """The same for people, with the metric, if one is given, and the unit."""
     unit = "nats" if base is None else "bits" if base == 2 else f"base {base:g}"
-    return f"{surprisal_in(base)} ({metric}, {unit})"
+    return f"{surprisal_in(base)} ({', '.join(filter(None, (metric, unit)))})"
 
 
 def is_after_words_before(metric: str) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
@@ -55,12 +55,16 @@ def count_pieces(n: int) -> str:
     return {0: "no piece", 1: "1 piece"}.get(n, f"{n} pieces")
 
 
-def text_table(rows: Table) -> str:
-    """A table for a terminal. The first column is of names, the others are of numbers."""
-    aligns: list[Literal["l", "r"]] = ["l"]
-    aligns.extend("r" for _ in rows[0][1:])
+def text_table(rows: Table, left: Collection[str] = (), footer: Sequence[str] | None = None) -> str:
+    """A table for a terminal. The first column and those with the headers `left` are of text, the others of numbers.
+
+    footer (Optional[Sequence[str]]): A last row, such as of sums.
+    """
+    header, *others = rows
+    aligns: list[Literal["l", "r"]] = ["l", *("l" if name in left else "r" for name in header[1:])]
     # BLiMP's longest paradigm name has 54 characters.
-    return table(rows[1:], header=rows[0], divider=True, aligns=aligns, max_col=60)
+    lines = table(others, header=header, footer=footer, divider=True, aligns=aligns, max_col=60).split("\n")
+    return "\n".join(map(str.rstrip, lines))
 
 
 def text_direction(text: str) -> str | None:

@@ -1,3 +1,4 @@
+import csv
 import json
 import re
 import signal
@@ -21,12 +22,14 @@ def test_two_pairs_of_scorers(tmp_path, model_folder, corpus):
     bert = str(model_folder("bert"))
     for other, saves_passes in ((f"{bert},mask_spacing=4", True), (f"{bert},precision=bfloat16", False)):
         result = run("agree", bert, other, corpus, "--column", "line", "-o", tmp_path / "out.json", "--force")
-        assert "agreement by" in result.stdout and "the tokens that differ most" in result.stdout
+        assert "r by piece (95 % interval)" in result.stdout and "the tokens that differ most" in result.stdout
         content = json.loads((tmp_path / "out.json").read_text())
-        first, second = content["scorers"]
-        assert content["texts"] == 4 and (first["label"], second["label"]) == (bert, other)
-        assert content["piece"]["r"] < 1
-        assert (second["forward_passes"] < first["forward_passes"]) == saves_passes
+        (second,) = content["settings"]["compared"]
+        assert (content["settings"]["scorer"], second["scorer"]) == (bert, other) and len(content["tokens"]) == 20
+        of_both = {(one["scorer"], one["measure"]): one for one in content["results"]}
+        assert of_both[other, "r by piece"]["value"] < 1 and of_both[other, "seconds"]["n"] == 4
+        passes = [of_both[scorer, "forward passes"]["value"] for scorer in (bert, other)]
+        assert (passes[1] < passes[0]) == saves_passes
 
 
 def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
@@ -35,8 +38,18 @@ def test_saved_pipelines_and_a_part_of_the_corpus(tmp_path, make_nlp, corpus):
     output = tmp_path / "out.json"
     run("agree", tmp_path / "pipeline", tmp_path / "other", corpus, "--column", "line", "--limit", "2", "-o", output)
     content = json.loads(output.read_text())
-    assert content["texts"] == 2 and [one["metric"] for one in content["scorers"]] == ["original", "word_l2r"]
-    assert content["piece"] is None
+    settings = content["settings"]
+    assert (settings["metrics"], settings["compared"][0]["metrics"]) == (["original"], ["word_l2r"])
+    assert settings["limit"] == 2 and all("by piece" not in one["measure"] for one in content["results"])
+
+
+def test_a_table_of_results_and_a_scorer_with_itself(tmp_path, model_folder, corpus):
+    bert, output = str(model_folder("bert")), tmp_path / "out.csv"
+    run("agree", bert, bert, corpus, "--column", "line", "-o", output)
+    with open(output) as file:
+        rows = list(csv.DictReader(file))
+    assert {row["scorer"] for row in rows} == {bert, f"{bert} again"}
+    assert [float(row["value"]) for row in rows if row["measure"] == "r by word"] == [pytest.approx(1)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +86,7 @@ def test_what_is_done_is_shown_when_it_is_stopped(model_folder, corpus, monkeypa
     how = ("--column", "line", "--batch-size", 2, *(("--margins", 0) if command == "margins" else ()))
     result = run(command, *scorers, corpus, *how, code=130)
     assert len(batches) == 1 and "Stopping after 2 of 4 texts" in result.stderr and "Stopped by Ctrl-C" in result.stderr
-    assert ("agreement by" if command == "agree" else "mask_margin 0") in result.stdout
+    assert ("again" if command == "agree" else "mask_margin 0") in result.stdout and "r by word" in result.stdout
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -298,10 +298,10 @@ def test_ppl(tmp_path, model_folder, options):
         assert numbers(rows_of(output, {}), "pppl") == pytest.approx(values, rel=CLOSE)
         return
     how = {name: said[name] for name in ("n_passes", "seed", "batch_size")}
-    found, written = spacy_pll.perplexity(nlp, texts, **how).to_dict(), json.loads(output.read_text())
-    for name, values in found.items():
-        for metric, value in values.items() if isinstance(values, dict) else []:
-            assert written[name][metric] == pytest.approx(value, rel=CLOSE), name
+    found, written = spacy_pll.perplexity(nlp, texts, **how).measurements(), json.loads(output.read_text())
+    for one, row in zip(found, written["results"], strict=True):
+        assert (one.scorer, one.measure, one.n) == (row["scorer"], row["measure"], row["n"])
+        assert row["value"] == pytest.approx(one.value, rel=CLOSE), one.measure
 
 
 @pytest.mark.filterwarnings("ignore")

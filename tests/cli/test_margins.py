@@ -15,13 +15,17 @@ def test_margins_of_one_scorer(tmp_path, model_folder, corpus):  # noqa: F811
     assert "mask_margin 0 is the smallest of these that reaches r = 0 by word" in result.stdout
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["smallest"] == {"mask_margin": 0, "mask_spacing": 4}
-    assert content["at_least"] == 0 and content["texts"] == 4
-    assert [one["scorers"][1]["metric"] for one in content["comparisons"]] == ["original"] * 3
+    assert content["settings"]["at_least"] == 0 and content["settings"]["metrics"] == ["original"]
+    of_words = {one["scorer"]: one for one in content["results"] if one["measure"] == "r by word"}
+    assert [*of_words] == ["mask_margin 0", "mask_margin 1000", "mask_spacing 4"]
+    assert all(one["low"] <= one["value"] <= one["high"] + 1e-6 for one in of_words.values())
+    assert [one["n"] for one in content["results"] if one["measure"] == "seconds"] == [4] * 4
 
 
 def test_some_margins_are_tried_if_none_is_named(model_folder, corpus):  # noqa: F811
     shown = run("margins", model_folder("bert"), corpus, "--column", "line").stdout
-    assert re.findall(r"^mask_\w+ \d+(?= +\d)", shown, re.MULTILINE) == [f"mask_margin {n}" for n in (0, 1, 2, 4)]
+    header = shown.split("\n")[1]
+    assert re.findall(r"mask_\w+ \d+", header) == [f"mask_margin {n}" for n in (0, 1, 2, 4)] and "exact" in header
 
 
 @pytest.mark.parametrize(

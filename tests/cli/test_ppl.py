@@ -24,8 +24,11 @@ def write_texts(path, texts=TEXTS):
 
 
 def summary(tmp_path, *arguments, **more):
+    """The settings, the counts, and by scorer and measure the results."""
     run("ppl", *arguments, "-o", tmp_path / "out.json", "--force", **more)
-    return json.loads((tmp_path / "out.json").read_text())
+    written = json.loads((tmp_path / "out.json").read_text())
+    results = {(one["scorer"], one["measure"]): one for one in written["results"]}
+    return {**written["counts"], "settings": written["settings"], "results": results}
 
 
 def test_against_the_attributes(tmp_path, model, make_nlp):
@@ -42,15 +45,17 @@ def test_against_the_attributes(tmp_path, model, make_nlp):
     assert result["unknown_pieces"] == pieces.count("[UNK]") > 0
     for metric in ("word_l2r", "original"):
         total = sum(doc._.get(f"pll_{metric}") or 0.0 for doc in docs)
-        assert result["log_likelihood"][metric] == pytest.approx(total)
-        assert result["pppl_per_piece"][metric] == pytest.approx(math.exp(-total / len(pieces)))
-        assert result["pppl_per_word"][metric] == pytest.approx(math.exp(-total / len(tokens)))
+        assert result["results"][metric, "log-likelihood"]["value"] == pytest.approx(total)
+        for unit, n in (("piece", len(pieces)), ("word", len(tokens))):
+            found = result["results"][metric, f"pseudo-perplexity per {unit}"]
+            assert (found["n"], found["value"]) == (n, pytest.approx(math.exp(-total / n))) and "low" not in found
 
 
 def test_a_text_without_a_wordpiece_is_not_counted(tmp_path, model):
     path = write_texts(tmp_path / "corpus.txt")
     before = summary(tmp_path, path, *model)
     after = summary(tmp_path, write_texts(path, [*TEXTS, "\u200b \u200b"]), *model)
+    before["results"]["word_l2r", "log-likelihood"]["n"] += 1
     assert after == {**before, "texts": before["texts"] + 1, "empty_texts": before["empty_texts"] + 1}
 
 
@@ -151,10 +156,12 @@ def test_windows_of_transcripts(model_folder, make_nlp, tmp_path):
     expected = [nlp(text)._.pppl for text in windows]
     assert [float(row["pppl"]) for row in rows] == pytest.approx(expected, rel=1e-4)
     ann = [*expected[:3], *expected[4:]]
-    figures = [f"{one:,.1f}" for one in (statistics.fmean(ann), max(ann), statistics.variance(ann))]
-    assert next(line.split() for line in said.splitlines() if line.startswith("ann")) == ["ann", "5", *figures]
-    assert next(line.split()[:2] for line in said.splitlines() if line.startswith("bob")) == ["bob", "1"]
-    assert sum(line[:1].isdigit() for line in run(*command).stdout.splitlines()) == 3
+    figures = [f"{one:,.3f}" for one in (statistics.fmean(ann), max(ann), statistics.variance(ann))]
+    lines = [(line.split()[:2], line.split()[-2:]) for line in said.splitlines() if line[:3] in ("ann", "bob")]
+    kinds = ("mean", "maximum", "variance")
+    assert lines[:3] == [(["ann", kind], ["5", figure]) for kind, figure in zip(kinds, figures)]
+    assert lines[5] == (["bob", "variance"], ["1", "-"]) and "(95 % interval)" not in said
+    assert sum(line[:1].isdigit() for line in run(*command).stdout.splitlines()) == 3 * 3
     inside = write_jsonl(tmp_path / "in" / "t.jsonl", *({"of": {"who": who}, "text": text} for who, text in texts))
     for source in (inside, inside.parent):
         groups = run("ppl", source, *command[2:], "--by", "of.who").stdout.split()
@@ -173,8 +180,12 @@ def test_a_bound_and_its_error(tmp_path, model):
     path = write_texts(tmp_path / "a.txt")
     how = ("--metrics", "sentence_any_order", "--n-passes", "16", "--seed", "1")
     result = summary(tmp_path, path, *model, *how)
-    assert result["standard_error"]["sentence_any_order"] > 0 and result["settings"]["n_passes"] == 16
-    assert " ± " in run("ppl", path, *model, *how).stdout and "per byte" in run("ppl", path, *model).stdout
+    error = result["results"]["sentence_any_order", "standard error of the log-likelihood"]["value"]
+    assert error > 0 and result["settings"]["n_passes"] == 16
+    share = result["results"]["sentence_any_order", "standard error per word in %"]
+    assert share["n"] == result["words"] and share["value"] == 100 * error / result["words"]
+    assert "error per byte in %" in run("ppl", path, *model, *how).stdout
+    assert "error" not in run("ppl", path, *model).stdout
     refused = run("ppl", path, *model, "--n-passes", "16", fails=True).unwrapped_stderr
     assert "--n-passes and --seed are for a bound" in refused
 
@@ -222,22 +233,26 @@ def test_a_part_of_the_words(tmp_path, model, make_nlp):
     for metric in metrics:
         total = sum(doc._.get(f"pll_{metric}_estimate") or 0.0 for doc in docs)
         error = math.hypot(*(doc._.get(f"pll_{metric}_error") or 0.0 for doc in docs))
-        assert part["log_likelihood"][metric] == pytest.approx(total)
-        assert part["standard_error"][metric] == pytest.approx(error)
-        ends = [math.exp(-(total + side * 1.959964 * error) / whole["pieces"]) for side in (1, -1)]
-        assert part["pppl_per_piece_interval"][metric] == pytest.approx(ends)
-        assert part["pppl_per_word_interval"][metric][0] < part["pppl_per_word"][metric]
-    assert "pppl_per_piece_interval" not in whole
+        of_part = {measure: one for (scorer, measure), one in part["results"].items() if scorer == metric}
+        assert of_part["log-likelihood"]["value"] == pytest.approx(total)
+        assert of_part["standard error of the log-likelihood"]["value"] == pytest.approx(error)
+        ends = [math.exp(-(total - side * 1.959964 * error) / whole["pieces"]) for side in (-1, 1)]
+        per_piece, per_word = (of_part[f"pseudo-perplexity per {unit}"] for unit in ("piece", "word"))
+        assert sorted((per_piece["low"], per_piece["high"])) == pytest.approx(sorted(ends))
+        assert per_word["low"] < per_word["value"] < per_word["high"]
+    assert all("low" not in one for one in whole["results"].values())
     shown = run("ppl", path, *how, "--sample-words", "0.3").stdout
-    assert " to " in shown and "  scored " in shown and " ± " not in shown
+    assert "pseudo-perplexity per byte (95 % interval)" in shown and "  scored " in shown and "in %" not in shown
 
 
 def test_equal_texts_have_equal_draws_so_their_errors_add_up(tmp_path, model):
     how = (*model, "--metrics", "word_l2r,original", "--sample-words", "0.3")
     apart = [summary(tmp_path, write_texts(tmp_path / "a.txt", [text]), *how) for text in TEXTS[:2]]
     both = summary(tmp_path, write_texts(tmp_path / "a.txt", [*[TEXTS[0]] * 5, "", TEXTS[1], TEXTS[0]]), *how)
-    for metric, error in both["standard_error"].items():
-        of_one, of_other = (one["standard_error"][metric] for one in apart)
+    for metric in ("word_l2r", "original"):
+        error, of_one, of_other = (
+            one["results"][metric, "standard error of the log-likelihood"]["value"] for one in (both, *apart)
+        )
         assert of_one > 0 and error == pytest.approx(math.hypot(6 * of_one, of_other), rel=1e-4)
 
 
@@ -251,7 +266,7 @@ def test_a_part_of_the_words_goes_on_and_is_refused_elsewhere(tmp_path, model, m
             run("ppl", path, *model, *how, "-o", output)
     assert "seed" in run("ppl", path, *model, *how, "--seed", "9", "-o", output, "--resume", fails=True).stderr
     run("ppl", path, *model, *how, "-o", output, "--resume")
-    assert json.loads(output.read_text()) == expected
+    assert json.loads(output.read_text())["results"] == [*expected["results"].values()]
     for more, message in (
         (("--seed", "3"), "--n-passes and --seed are for a bound"),
         (("--sample-words", "2"), "--sample-words must be a number above 0, and at most 1"),

@@ -419,7 +419,9 @@ def test_what_changed_is_said(tiny, tmp_path, model_folder):
 def test_nothing_is_overwritten_unasked(tiny, tmp_path):
     source = write_lines(tmp_path / "in.txt", SENTENCES)
     output = write_lines(tmp_path / "out.jsonl", ["precious"])
-    assert "exists. Replace it with --force" in run("score", source, output, *tiny, fails=True).unwrapped_stderr
+    assert (
+        "exists already. Add --force to replace it" in run("score", source, output, *tiny, fails=True).unwrapped_stderr
+    )
     assert output.read_text() == "precious\n"
     error = run("score", source, output, *tiny, "--resume", fails=True).unwrapped_stderr
     assert "out.jsonl.manifest.json does not exist" in error and output.read_text() == "precious\n"

@@ -1,13 +1,7 @@
 import csv
 import json
-from itertools import accumulate
 
-import numpy as np
 import pytest
-
-from spacy_pll import Choice, Measurement, Option
-from spacy_pll.cli.comparison import measurement_table, rows_of_results
-from spacy_pll.evaluation.measurements import correlations
 
 from .conftest import run
 
@@ -78,44 +72,3 @@ def test_means_of_surprisals_are_refused_first(tmp_path, model_folder):
     assert "1.000" in run(*command).stdout
     error = run(*command, "--per-piece", fails=True).unwrapped_stderr
     assert "Leave out --per-piece" in error and "texts [" not in error
-
-
-def test_a_table_of_any_measurements():
-    """With an interval or without; of scorers that have other measures; in groups of any columns; - is not defined."""
-    shares = [Measurement("m", "accuracy", 4, 0.75), Measurement("n", "accuracy", 4, 0.5, 0.1, 0.9)]
-    assert cells_of(measurement_table(shares, "pairs")) == [
-        ["accuracy in % (95 % interval)", "pairs", "m", "n"],
-        ["overall", "4", "75.0", "50.0 (10.0-90.0)"],
-    ]
-    (rho,) = correlations(
-        [Choice([Option(one) for one in "ab"], fields={"k": "a"}, preference=1.0)], {"m": np.ones(1)}, np.ones(1), []
-    )
-    assert cells_of(measurement_table([rho])) == [
-        ["Spearman's rho (95 % interval)", "items", "m"],
-        ["overall", "1", "-"],
-    ]
-    group = {"level": "kind", "name": "a", "group": {"kind": "a"}}
-    mixed = [
-        *shares,
-        Measurement("m", "AUC", 2, np.float64(0.5), **group),
-        Measurement("n", "accuracy", 2, 1.0, **group),
-    ]
-    assert cells_of(measurement_table([mixed[2], *mixed])) == [
-        ["group", "measure (95 % interval)", "items", "m", "n"],
-        ["KIND"],
-        ["a", "AUC", "2", "0.500"],
-        ["a", "accuracy", "2", "", "1.000"],
-        ["overall", "accuracy", "4", "0.750", "0.500 (0.100 to 0.900)"],
-    ]
-    assert cells_of(measurement_table([])) == [["group", "measure (95 % interval)", "items"]]
-    rows = rows_of_results(mixed)
-    assert [*rows[0]] == ["scorer", "measure", "n", "value", "low", "high", "level", "name", "group"]
-    assert json.loads(json.dumps(rows))[2]["value"] == 0.5 and rows[0]["low"] is None
-
-
-def cells_of(table):
-    """The cells of each line; those that are empty at its end have no space."""
-    header, rule, *lines = table.strip("\n").splitlines()
-    ends = list(accumulate((len(one) + 3 for one in rule.split("   ")), initial=0))
-    rows = [[line[a:b].strip() for a, b in zip(ends, ends[1:])] for line in (header, *lines)]
-    return [row[: max(i for i, cell in enumerate(row, 1) if cell)] for row in rows if any(row)]

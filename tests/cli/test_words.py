@@ -78,13 +78,11 @@ def test_means_by_region_and_condition(tmp_path, model_folder):
     printed = run(*call, "--means", "region,kind").stdout.split("\n")
     with open(tmp_path / "o.csv", encoding="utf8") as file:
         scores = list(csv.DictReader(file))
-    assert printed[1].split() == [
-        *("region", "kind", "items"),
-        *"surprisal_base2 (word_l2r, bits) 95 % interval".split(),
-    ]
-    for line, (region, kind) in zip(printed[3:], [(i, kind) for i in "012" for kind in "ab"]):
+    assert printed[1].split() == "mean surprisal_base2 (bits) (95 % interval) items word_l2r".split()
+    assert printed[3] == "REGION X KIND"
+    for line, (region, kind) in zip(printed[4:], [(i, kind) for i in "012" for kind in "ab"]):
         values = [float(row["surprisal_base2"]) for row in scores if (row["region"], row["kind"]) == (region, kind)]
-        assert line.split()[:4] == [region, kind, "2", f"{sum(values) / 2:.2f}"] and " to " in line
+        assert line.split()[:5] == [region, "x", kind, "2", f"{sum(values) / 2:.3f}"] and " to " in line
     picture = (tmp_path / "p.svg").read_text()
     assert "</svg>" in picture and "mean surprisal_base2 (word_l2r, bits)" in picture
     assert "Nothing was scored" in run(*call, "--means", "region,kind", "--resume").stderr

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll import compare_margins, get_scorer, perplexity
-from spacy_pll.cli.agree import agreement_tables
+from spacy_pll.cli.agree import differences
 from spacy_pll.evaluation.agreement import agree, level_agreement
 from spacy_pll.pipelines import PipelineSettings, parse_settings
 
@@ -112,7 +112,8 @@ def test_values_come_from_the_attributes(exact, make_nlp):
 def test_other_tokenizers_are_compared_by_word(exact, make_nlp):
     result = agree(exact, make_nlp("roberta", keep_pieces=True), TEXTS)
     assert result.piece is None and result.word.n > 20
-    assert "different pieces" in agreement_tables(result)
+    assert "different wordpieces" in differences(result)
+    assert all("by piece" not in one.measure for one in result.measurements())
 
 
 def test_docs_and_texts_with_nothing_to_score(exact, make_nlp):
@@ -126,9 +127,18 @@ def test_docs_and_texts_with_nothing_to_score(exact, make_nlp):
 def test_the_tables_have_the_numbers(exact, make_nlp):
     other = make_nlp("bert", keep_pieces=True, mask_spacing=2)
     result = agree(exact, other, TEXTS, labels=("exact", "spacing 2"))
-    table = agreement_tables(result)
-    assert "spacing 2" in table and "the tokens that differ most" in table
-    assert f"{result.piece.r:.4f}" in table and f"{result.word.n:,}" in table
+    shown = differences(result)
+    assert "spacing 2" in shown and "the tokens that differ most" in shown and "wordpieces" not in shown
+    found = {(one.scorer, one.measure): one for one in result.measurements()}
+    r = found["spacing 2", "r by piece"]
+    assert (r.n, r.value, (r.low, r.high)) == (result.piece.n, result.piece.r, result.piece.r_interval)
+    mean = found["spacing 2", "mean absolute difference by text mean"]
+    assert (mean.n, mean.value) == (result.text_mean.n, result.text_mean.mean_absolute_difference)
+    assert ("exact", "r by piece") not in found and found["exact", "times as fast"].value == 1
+    for run in result.scorers:
+        assert found[run.label, "seconds"].value == run.seconds
+        assert found[run.label, "wordpieces in forward passes"].value == run.forward_pieces
+        assert found[run.label, "forward passes"].n == result.texts
 
 
 def test_a_scorer_as_a_text():

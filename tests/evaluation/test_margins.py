@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from spacy_pll import agree, compare_margins, get_scorer, make_pipeline
-from spacy_pll.cli.margins import margin_tables
+from spacy_pll.cli.margins import advice
 
 from ..conftest import PARAGRAPH, SENTENCES
 
@@ -69,15 +69,21 @@ def test_exact_scores_are_computed_once_and_the_model_is_loaded_once(make_nlp):
     assert exact[0] == exact[1] and exact[0].settings["mask_spacing"] is None and exact[0].forward_pieces > 0
 
 
-def test_the_table_says_which_to_take(result):
-    table = margin_tables(replace(result, smallest={"mask_margin": 1000, "mask_spacing": None}))
+def test_which_to_take_is_said(result):
+    said = advice(replace(result, smallest={"mask_margin": 1000, "mask_spacing": None}))
     assert (
         "mask_margin 1000 is the smallest of these that reaches r = 0.99 by word. The option for it: --mask-margin"
-        in table
+        in said
     )
-    assert "No mask_spacing of these reaches r = 0.99" in table
+    assert "No mask_spacing of these reaches r = 0.99" in said
+
+
+def test_measurements_are_those_of_each_comparison_and_the_exact_scores_come_once(result):
+    found = {(one.scorer, one.measure): one for one in result.measurements()}
+    assert len(found) == len(result.measurements()) == 5 * 4 + 12 * 3
     for one in result.comparisons:
-        assert one.scorers[1].label in table and f"{one.text_mean.r:.4f}" in table
+        for own in one.measurements():
+            assert found[own.scorer, own.measure] == own
 
 
 def test_what_cannot_be_compared_is_an_error(make_nlp):

@@ -19,14 +19,14 @@ def test_perplexity_by_hand():
     corpus = Perplexity(words=2, pieces=4, log_likelihood={"m": -4 * math.log(8), "n": -1e6})
     assert corpus.per_piece["m"] == pytest.approx(8) and corpus.per_word["m"] == pytest.approx(64)
     assert corpus.per_piece["n"] == math.inf
-    written = corpus.to_dict()
-    assert (written["words"], written["pppl_per_piece"], written["pppl_per_word"]) == (
-        2,
-        corpus.per_piece,
-        corpus.per_word,
-    )
+    assert (corpus.counts["words"], corpus.counts["pieces"], corpus.counts["split_share"]) == (2, 4, 0)
+    assert [(one.scorer, one.measure, one.n, one.value) for one in corpus.measurements()][:3] == [
+        ("m", "pseudo-perplexity per piece", 4, corpus.per_piece["m"]),
+        ("m", "pseudo-perplexity per word", 2, corpus.per_word["m"]),
+        ("m", "log-likelihood", 0, corpus.log_likelihood["m"]),
+    ]
     nothing = Perplexity()
-    assert nothing.per_piece == nothing.per_word == {} and nothing.split_share == 0
+    assert nothing.per_piece == nothing.per_word == {} and nothing.measurements() == [] and nothing.split_share == 0
 
 
 def record_of(doc, tokenizer, words):

@@ -164,7 +164,7 @@ CASES = {
         [(text, "So. ", "") for text in TEXTS],
         lambda u, given: spacy_pll.log_probability_bounds(u["one"], given, n_pairs=2),
     ),
-    "perplexity texts": (TEXTS, lambda u, given: spacy_pll.perplexity(u["nlp"], given).to_dict()),
+    "perplexity texts": (TEXTS, lambda u, given: spacy_pll.perplexity(u["nlp"], given)),
     "window_perplexities texts": (TEXTS, lambda u, given: spacy_pll.window_perplexities(u["one"], given, 2)),
     "rescore lists": (LISTS, lambda u, given: spacy_pll.rescore(u["one"], given, 0.5)),
     "rescore lists, hypotheses": (
@@ -246,8 +246,8 @@ def test_what_is_given_is_read_in_its_order_and_once(used, name, data):
         assert kind != "counted" or one.reads == 1
 
 
-# What the package makes; what spaCy calls; what is a class of other packages.
-MADE = {"Agreement", "Measurement", "SuiteScores", "Scores", "VariantScores", "Option"}
+# What the package or a reader makes; what spaCy calls; what is a class of other packages.
+MADE = {"Agreement", "Measurement", "SuiteScores", "Scores", "VariantScores", "Option", "TextInContext"}
 OF_SPACY = {"PLLScorer", "Suite"}
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll import read_choices, read_pairs, read_suite, read_variants
-from spacy_pll.cli.ppl import windows_table
 from spacy_pll.evaluation.intervals import Estimate
 from spacy_pll.evaluation.items import levels, sample_items
 from spacy_pll.evaluation.measurements import accuracies
+from spacy_pll.evaluation.perplexity import Window, window_measurements
 from spacy_pll.evaluation.slots import read_slots
 from spacy_pll.evaluation.word_means import WordGroups
 from spacy_pll.proteins.assays import AssayScore, divide_by_protein, mean_correlation, read_assays
@@ -87,12 +87,12 @@ def means_of_words(pad, folder):
         for region, kind in zip(("10", "2", "NA", ""), "abab")
     ]
     groups = WordGroups(rows, texts_of_rows(rows, "word", ["item"]), ["region", "kind"], ["item"])
-    return groups.places, groups.table(groups.means([float(n) for n in range(12)]), "surprisal")
+    return groups.places, groups.means([float(n) for n in range(12)], "word_l2r", "surprisal")
 
 
 def windows_of_speakers(pad, folder):
-    rows = [{"speaker": pad(kind), "pppl": float(n)} for n, kind in enumerate(GROUPS)]
-    return windows_table(rows, "speaker")
+    windows = [Window(float(n), {"speaker": pad(kind)}) for n, kind in enumerate(GROUPS)]
+    return window_measurements(windows, "speaker", "word_l2r")
 
 
 def groups_of_gaps(pad, folder):

@@ -161,7 +161,7 @@ def test_existing_results_are_kept_unless_forced(output):
     parts = ResumableOutput(output, force=True)
     assert parts.begin(MANIFEST) == 0 and not list(parts.folder.glob("0*"))
     parts.merge(join)
-    with pytest.raises(ResumeError, match="out.jsonl exists. Replace it with `force=True`"):
+    with pytest.raises(ResumeError, match="out.jsonl exists already. Add `force=True` to replace it"):
         ResumableOutput(output)
 
 

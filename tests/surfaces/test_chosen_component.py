@@ -72,7 +72,7 @@ WAYS = {
     "score_suite": lambda nlp, folder: spacy_pll.score_suite(nlp, suite(folder)).scores,
     "rescore": lambda nlp, folder: spacy_pll.rescore(nlp, NBEST, 0.5),
     "tune_rescoring": lambda nlp, folder: spacy_pll.tune_rescoring(nlp, NBEST),
-    "perplexity": lambda nlp, folder: spacy_pll.perplexity(nlp, TEXTS).to_dict(),
+    "perplexity": lambda nlp, folder: spacy_pll.perplexity(nlp, TEXTS),
     "window_perplexities": lambda nlp, folder: spacy_pll.window_perplexities(nlp, TEXTS, 2),
     "agree": agreement,
     "compare_margins": lambda nlp, folder: spacy_pll.compare_margins(nlp, TEXTS, [0]).comparisons[0].word,
