@@ -313,7 +313,7 @@ def test_the_readme_and_the_page_about_speed_give_the_same_numbers():
     )
     cpu = re.search(r"scored (\d+ to \d+) BLiMP.*?BERT-base (\d+ to \d+)\. On a GPU \(NVIDIA (\w+)\)", readme)
     slowest, fastest = re.search(r"scored \[([\d,]+) to\s+([\d,]+)\]\(docs/speed.md#precision\)", readme).groups()
-    assert f"scored {cpu[1]} BLiMP" in page and f"scores {cpu[2]}. " in page and f"one NVIDIA {cpu[3]}" in page
+    assert f"scored {cpu[1]} BLiMP" in page and f"BERT-base {cpu[2]};" in page and f"one NVIDIA {cpu[3]}" in page
     assert re.search(rf"BLiMP, exact \| {slowest} \| [\d,]+ \| {fastest} \|", page)
     assert re.search(rf"BLiMP, exact \| {slowest} .*\| {fastest} ", measured)
 
