@@ -18,6 +18,7 @@ import srsly
 import torch
 import transformers as hf
 import typer
+from weasel.util import parse_config_overrides
 
 if sys.version_info < (3, 11):
     import tomli as tomllib  # which pytest needs there
@@ -208,9 +209,12 @@ def check_project(words: list[str]):
     assert words[0] in ("run", "assets", "document"), words
     if words[0] == "run":
         assert words[1] in project["workflows"] or words[1] in [c["name"] for c in project["commands"]], words
-    for word in words:
-        if word.startswith("--vars."):
-            assert word.removeprefix("--vars.") in project["vars"], word
+    given = [word.removeprefix("--") for word in words if word.startswith("--vars.")]
+    assert {word.removeprefix("vars.") for word in given} <= set(project["vars"]), words
+    if given:
+        # As spaCy reads them: a value that begins with `--` is an error there, or another variable.
+        overrides = parse_config_overrides(words[words.index(f"--{given[0]}") :])
+        assert list(overrides) == given and all(str(overrides[name]) in words for name in given), overrides
 
 
 def check_pytest(words: list[str]):

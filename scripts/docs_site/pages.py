@@ -75,6 +75,11 @@ def on_page_content(html: str, page, **_) -> str:
     return TABLE.sub(as_list, html) if page.file.src_uri in LISTED else html
 
 
+def on_post_template(html: str, config, **_) -> str:
+    """The page for addresses that are not there is made of a template alone."""
+    return on_post_page(html, config)
+
+
 def on_post_page(html: str, config, **_) -> str:
     icons = (Path(folder) / ".icons/fontawesome/brands/github.svg" for folder in config.theme.dirs)
     icon = next(path for path in icons if path.is_file()).read_text(encoding="utf8")

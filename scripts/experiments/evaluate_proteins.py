@@ -1,6 +1,6 @@
-"""The table of proteins in docs/one-pass.md: one forward pass in the place of one per residue, in several ways.
+"""The table of docs/proteins.md: one forward pass in the place of one per residue, in several ways.
 
-    python -m scripts.experiments.evaluate_proteins SEQUENCES.txt --model FOLDER [--write docs/one-pass.md]
+    python -m scripts.experiments.evaluate_proteins SEQUENCES.txt --model FOLDER [--write docs/proteins.md]
 
 Each line of SEQUENCES.txt is a protein, with or without white space between the residues. Compared with exact scores
 are `mask_margin` and the pass without masks, of which the probabilities are taken as they are (`wt-marginals`), or

@@ -66,6 +66,17 @@ def test_the_address_of_the_repository_is_that_of_setup_cfg():
     assert set(written) == {"setup.cfg", *others, ".github/ISSUE_TEMPLATE/config.yml"}
 
 
+def test_pages_that_change_once_the_package_is_on_an_index_are_those_of_the_note():
+    pages = [path for folder in ("", "docs") for path in (ROOT / folder).glob("*.md") if path.stem != "RELEASING"]
+    written = {
+        path.relative_to(ROOT).as_posix()
+        for path in pages
+        if re.search(r"not on PyPI|pip install git\+", path.read_text(encoding="utf8"))
+    }
+    note = (ROOT / "RELEASING.md").read_text(encoding="utf8")
+    assert written == {"README.md", "docs/install.md"} and all(page in note for page in written)
+
+
 def test_issue_forms_have_what_github_asks_for():
     """GitHub leaves out a form that is not valid, without a word."""
     assert {form.stem for form in FORMS} == {"bug", "config", "feature", "question"}

@@ -106,6 +106,30 @@ def test_the_example_of_the_readme_is_run_and_compared(tmp_path, monkeypatch):
     )  # another last decimal
 
 
+def test_the_commands_of_the_readme_are_run_where_it_is_installed(tmp_path):
+    """With their input files, and a command that fails is named."""
+    first, expected, others = check_installs.read_commands()
+    assert first[0] == "show" and "hungry" in expected and {words[0] for words in others} >= {"score", "pairs", "slots"}
+    assert not any({"--model", "explore", "rescore"} & set(words) for words in others)
+    program = tmp_path / "spacy-pll"
+    # Not the real one, for speed: that is installed in a release, and `.ci/run` has it.
+    program.write_text(
+        f"#!{PYTHON}\nimport sys\nfrom pathlib import Path\n"
+        f"[print({expected!r}) if sys.argv[1] == 'show' else Path(sys.argv[2]).read_bytes()]\n"
+        "sys.argv[1] == 'pairs' and Path('broken').exists() and sys.exit('no pairs')\n"
+    )
+    program.chmod(0o755)
+    for broken in (False, True):
+        folder = tmp_path / str(broken)
+        folder.mkdir()
+        if not broken:
+            check_installs.run_commands(tmp_path, str(folder))
+            continue
+        (folder / "broken").touch()
+        with pytest.raises(check_installs.Failed, match="spacy-pll pairs examples/data/pairs.csv .*no pairs"):
+            check_installs.run_commands(tmp_path, str(folder))
+
+
 LOOK = """
 import sys
 from importlib.metadata import entry_points

@@ -101,8 +101,10 @@ def test_the_header_has_a_link_to_the_repository(pages, tmp_path):
     icon.parent.mkdir(parents=True)
     icon.write_text("<svg></svg>")
     config = SimpleNamespace(theme=SimpleNamespace(dirs=["none", str(tmp_path)]))
-    html = pages.on_post_page(f"<header>{pages.SEARCH}</header><p>{pages.SEARCH}</p>", config)
-    assert html.count(f'href="{pages.repository()}"') == html.count("<svg></svg>") == 1
+    for made in (pages.on_post_page, pages.on_post_template):  # of pages, and of the one for unknown addresses
+        html = made(f"<header>{pages.SEARCH}</header><p>{pages.SEARCH}</p>", config=config)
+        assert html.count(f'href="{pages.repository()}"') == html.count("<svg></svg>") == 1
+    assert pages.on_post_template("<urlset></urlset>", config=config) == "<urlset></urlset>"
     assert html.index("<svg>") < html.index(pages.SEARCH)
 
 
