@@ -21,6 +21,7 @@ from ..documentation import page
 from ..errors import PLLError
 from ..metrics import get_metric, names_of
 from ..scoring.passes import Batch, PassLimits
+from ..scoring.wordpieces import in_full
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
 from .protocol import Description, Loaded
 from .reading.checkpoint import Checkpoint, fits, read_checkpoint, read_unrounded, to_device, write_checkpoint
@@ -75,7 +76,13 @@ class LoadedModel(Loaded):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.tokenizer.encode_special_tokens = self.checkpoint.tokenizer.split_special_tokens  # a copy has lost it
+        self.reset_tokenizer()  # a copy has lost how it reads special tokens
+
+    def reset_tokenizer(self) -> None:
+        """Let the tokenizer read texts as when it was loaded. Whoever has it may have called it in another way."""
+        tokenizer, split = in_full(self.tokenizer), self.checkpoint.tokenizer.split_special_tokens
+        if getattr(tokenizer, "encode_special_tokens", None) != split:
+            tokenizer.encode_special_tokens = split
 
 
 class Owned(Protocol):
@@ -170,6 +177,7 @@ class TransformerLanguageModel:
                 )
                 if groups and loaded.groups is None:
                     loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
+        loaded.reset_tokenizer()
         return loaded
 
     @usual_tensors()

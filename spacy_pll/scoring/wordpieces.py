@@ -42,6 +42,18 @@ def read_text(text: str) -> str:
     return text[slice(*read_part(text))]
 
 
+def in_full(tokenizer: "Tokenizer") -> "Tokenizer":
+    """The tokenizer, told to cut no text off and to fill none up. transformers leaves it as its last call was, such as
+    `tokenizer(texts, padding=True, truncation=True)`, for whoever uses it next.
+    """
+    # A tokenizer that is written in Python may have no such state.
+    if getattr(tokenizer, "truncation", None) is not None:
+        tokenizer.no_truncation()
+    if getattr(tokenizer, "padding", None) is not None:
+        tokenizer.no_padding()
+    return tokenizer
+
+
 class DocTexts(NamedTuple):
     """The texts of some docs, and where their tokens begin. To ask spaCy takes long, so what is read is kept."""
 
@@ -74,7 +86,7 @@ class Encoded:
     def of(cls, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> "Encoded":
         """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
         parts = [read_part(text) for text in texts]
-        encodings = tokenizer.encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
+        encodings = in_full(tokenizer).encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
         ids_of = Groups.of(encodings)
         n = int(ids_of.edges[-1])
         sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32, n)
