@@ -46,6 +46,7 @@ from .running.onednn import warn_if_emulated
 from .running.row_attention import TILE
 from .running.torch_settings import usual_tensors
 from .running.trials import make_texts
+from .running.unable import Unable
 
 logger = logging.getLogger(__name__)
 
@@ -268,7 +269,7 @@ class TransformerLanguageModel:
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         try:
             layers = len(forward.narrowing.layers())
-        except AttributeError:  # they are not found
+        except Unable:  # they are not found
             layers = 1
         parameters = n_parameters(transformer)
         cost = pass_cost(forward.device.type, self.precision, layers, parameters)

@@ -6,7 +6,7 @@ as if those positions were one row, and the model's own code does the rest. `cap
 trying which narrowing leaves the logits of an architecture as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
+
+from .unable import Unable
 
 # What layers call the part after the attention, which treats each position by itself.
 FEED_FORWARD = ("mlp", "ffn", "feed_forward")
@@ -45,7 +47,7 @@ class Narrowing:
         self._hooks: list[RemovableHandle] = []
 
     def set(self, name: str | None) -> None:
-        """Set what runs at the targets alone: one of `names`, or nothing. RAISES (AttributeError): It has none."""
+        """Set what runs at the targets alone: one of `names`, or nothing. RAISES (Unable): It has no such part."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -63,19 +65,16 @@ class Narrowing:
 
     def before_head(self) -> list[RemovableHandle]:
         if self.model.base_model is self.model:
-            raise AttributeError(f"{type(self.model).__name__} has no model without its head")
+            raise Unable(f"{type(self.model).__name__} has no model without its head")
         return [self.model.base_model.register_forward_hook(self._narrow_output)]
 
     def after_last_attention(self) -> list[RemovableHandle]:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return [self.layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
+        return [_part(self.layers()[-1], ("attention",)).register_forward_hook(self._narrow_output)]
 
     def around_last_feed_forward(self) -> list[RemovableHandle]:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
-        layer = self.layers()[-1]
-        block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
-        if block is None:
-            raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
+        block = _part(self.layers()[-1], FEED_FORWARD)
         return [
             block.register_forward_pre_hook(self._narrow_input),
             block.register_forward_hook(self._widen_output),
@@ -113,8 +112,16 @@ class Narrowing:
         return output
 
     def layers(self) -> torch.nn.ModuleList:
-        """The longest list of modules in the encoder. RAISES (AttributeError): There is none."""
+        """The longest list of modules in the encoder. RAISES (Unable): There is none."""
         lists = [module for module in self.model.base_model.modules() if isinstance(module, torch.nn.ModuleList)]
         if not lists:
-            raise AttributeError(f"{type(self.model).__name__} has no list of layers")
+            raise Unable(f"{type(self.model).__name__} has no list of layers")
         return max(lists, key=len)
+
+
+def _part(layer: torch.nn.Module, names: Sequence[str]) -> torch.nn.Module:
+    """The first part of a layer that has one of some names. RAISES (Unable): None has."""
+    for name in names:
+        if isinstance(part := getattr(layer, name, None), torch.nn.Module):
+            return part
+    raise Unable(f"{type(layer).__name__} has no part that is called {' or '.join(names)}")

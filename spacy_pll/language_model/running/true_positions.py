@@ -59,7 +59,8 @@ def _hooks(model: PreTrainedModel) -> Iterator[RemovableHandle | ReplacedMethod]
             yield module.register_forward_hook(_sinusoidal)
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
             yield module.register_forward_hook(_rotary)
-        if getattr(module, "token_dropout", False):  # ESM
+        of_esm = hasattr(module, "word_embeddings") and hasattr(module, "mask_token_id")
+        if of_esm and getattr(module, "token_dropout", False):
             yield module.word_embeddings.register_forward_hook(partial(_share_of_masks, module.mask_token_id))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
             yield ReplacedMethod(module, "get_rel_pos", _relative)
