@@ -279,7 +279,7 @@ class Metric:
         return bool(self.function(_TRIED).masked.any())
 
     @lazy
-    def looks_at_words(self) -> bool:
+    def depends_on_words(self) -> bool:
         """Whether it matters which pieces are one word."""
         one, several = self.function(np.zeros(4, dtype=np.int64)), self.function(np.arange(4))
         return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())

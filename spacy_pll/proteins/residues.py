@@ -31,8 +31,9 @@ class Substitution(NamedTuple):
     residue: str
 
 
-# What is seen at the other sites of a variant while one is asked about: masks, residues of the sequence, those of the
-# variant, or those of the one whose residue is asked about. The names are those of RNAGym's fills.
+# What the model sees at the other sites of a variant while it is asked about one site: masks, the residues of the
+# sequence (wt), the residues of the variant (mut), or (match) the residues of whichever has the residue that is asked
+# about. RNAGym's fills have these names.
 Others = Literal["mask", "wt", "mut", "match"]
 
 
@@ -121,10 +122,10 @@ class Residues:
 
 
 def terms(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, str, int]]:
-    """What a variant's score is the sum of: for each of its sites, the log-probability of its residue and minus that of
-    the residue of the sequence, each with the question whose answer has it.
+    """The terms of a variant's score. Each site has two: plus the log-probability of the variant's residue, and minus
+    the log-probability of the sequence's residue. A term is the question that is asked, the residue, and the sign.
 
-    others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at its other sites. None: Nothing is masked.
+    others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at the other sites. None: nothing is masked.
     """
     sites = tuple(sorted(one.site for one in several))
     changed = tuple(sorted(several)) if len(several) > 1 else ()

@@ -136,9 +136,9 @@ def variants(
         With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
         by one of the 20 amino acids, or of the four nucleotides if these are what the model knows.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): How variants are scored: see above.
-    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what is seen at the other sites of a variant
-        of several substitutions: masks, the residues of the sequence, those of the variant, or (match) those of the
-        variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
+    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what the model sees at the other sites of a
+        variant with several substitutions. mask: masks. wt: the residues of the sequence. mut: the residues of the
+        variant. match: the variant when a new residue is scored, the sequence when a residue of the sequence is.
     offset (int): The number of the first residue of the sequence.
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     show_progress (bool): Show a progress bar.

@@ -144,8 +144,8 @@ def masked_rows(
     return joined(parts, len(contexts))
 
 
-def _is_first(target: IntArray) -> BoolArray:
-    """Which rows are the first ones of their targets."""
+def _first_of_target(target: IntArray) -> BoolArray:
+    """Whether each row is the first one of its target."""
     first = np.zeros(len(target), dtype=bool)
     first[distinct(target)[0]] = True
     return first
@@ -183,17 +183,18 @@ def runs_of(places: Matrix) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
 
 
 def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> MaskedRows:
-    """What some metrics mask, wherever they are asked so. Equal sets of several metrics are one row. A position and a
-    piece is the number of the piece among those that the metrics were asked of.
+    """The rows of some metrics for one word, or one context. Equal rows of several metrics are one row. Positions and
+    pieces count from 0 within the word or context: `_apply` moves them to where it stands.
 
-    asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and what it says.
+    asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and the rows that it gives.
     """
-    found = []
+    of_metrics = []
     for m, (target, masked, weight, _) in asked:
-        found.append((_in_reach(masked, target, reach), target, np.full(len(target), m), weight, _is_first(target)))
-    places, target, *others = (np.concatenate(column) for column in zip(*found))
-    places, row = distinct_rows(places)
-    return MaskedRows(np.zeros(len(places), int), *runs_of(places), Entries(row, target, target, *others))
+        is_first = _first_of_target(target)
+        of_metrics.append((_in_reach(masked, target, reach), target, np.full(len(target), m), weight, is_first))
+    masks, target, *others = (np.concatenate(column) for column in zip(*of_metrics))
+    masks, row = distinct_rows(masks)
+    return MaskedRows(np.zeros(len(masks), int), *runs_of(masks), Entries(row, target, target, *others))
 
 
 def _of_words(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> MaskedRows:
@@ -285,7 +286,7 @@ def _rows_as_read(
     kept[:, place], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
     row, none = np.arange(len(masked)), np.zeros(0, dtype=np.int64)
     position = (np.cumsum(kept, axis=1) - 1)[row, place[rows.target]]
-    of_metric, first = np.full(len(row), m), _is_first(rows.target)
+    of_metric, first = np.full(len(row), m), _first_of_target(rows.target)
     entries = Entries(row, position, asked[rows.target], of_metric, rows.weight, first)
     own_ids = OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1))
     return MaskedRows(len(contexts) + row, none, none, none, none > 0, entries, own_ids)

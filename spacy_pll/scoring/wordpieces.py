@@ -250,9 +250,10 @@ def are_of_targets(
 ) -> BoolArray:
     """Which pieces are of the tokens to score. bool, shape (pieces,).
 
-    A piece is of its token. But one of white space, which belongs to the token behind it, is of the text before a run
-    of targets if it begins in the token before, as its white space. A space behind a word is part of no token: a piece
-    of it is of the run.
+    A piece is scored if its token is. There is one exception. A piece of white space belongs to the next token, which
+    may be the first one of a run of targets. If the white space begins inside the token before the run, such as a token
+    of line breaks, the piece is context and is not scored. A plain space between two words is inside no token, so its
+    piece is scored with the run.
 
     token, untrimmed (int arrays, shape (pieces,)): The token of each piece, and where the piece begins with its white
         space, in characters.

@@ -49,12 +49,12 @@ class TextSums(NamedTuple):
 
 
 class KeptScores:
-    """What is found for each of some things, in their order.
+    """Keeps the results of a command beside its output, item by item, so that a run that was stopped can go on.
 
-    output (Optional[Path]): The parts are in the folder OUTPUT.parts. None: nothing is kept.
+    output (Optional[Path]): The results are kept in the folder OUTPUT.parts. None: nothing is kept.
     resume, force (bool): See `ResumableOutput`.
-    outputs (Sequence[Optional[Path]]): All files that are written when all is found. A run that is resumed replaces
-        them, and when they are written, a manifest beside OUTPUT says so.
+    outputs (Sequence[Optional[Path]]): All files that the command writes once it has all results. A run that is resumed
+        replaces them. When they are written, a manifest beside OUTPUT says so.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 
@@ -63,25 +63,25 @@ class KeptScores:
     ):
         self._parts = ResumableOutput(output, resume, force) if output else None
         self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
-        self.about: dict[str, Any] = {}  # what the results depend on, besides the things
+        self.about: dict[str, Any] = {}  # what the results depend on, besides the items
         self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
-        self._unit = ""  # what the things are called, once the run has begun
-        self._digests = bytearray()  # of the first so many things, 8 bytes each
-        self.found: list[Any] = []  # by earlier runs, of the first things
+        self._unit = ""  # what the items are called, once the run has begun
+        self._digests = bytearray()  # of the first item, of the first two, and so on: 8 bytes each
+        self.found: list[Any] = []  # the results of earlier runs, for the first items
         self._of_batch, self._waiting = list[str](), list[str]()  # lines of a batch that goes on; of the next part
         self._since = time.monotonic()  # when the last part was written
 
     def begin(self, items: Iterable[object], unit: str = "texts") -> None:
-        """Read what earlier runs have found.
+        """Read the results of earlier runs.
 
-        items (Iterable[object]): The things, which are read here, and again when they are scored.
-        unit (str): What the things are called.
+        items (Iterable[object]): The items. They are read here, and again when they are scored.
+        unit (str): What the items are called.
         RAISES (ResumeError): The run to resume differs from this one.
         RAISES (RunComplete): It has written all its outputs.
         """
         if self._parts:
             with catch_warnings():
-                simplefilter("ignore")  # which come when the things are read to be scored
+                simplefilter("ignore")  # the warnings come when the items are read to be scored
                 self._digests = bytearray(b"".join(map(bytes.fromhex, digests(items))))
             total = len(self._digests) // 8
             ends = {n: self._digest(n) for n in self._parts.ends() if n <= total}
@@ -97,7 +97,7 @@ class KeptScores:
         return self._digests[8 * n - 8 : 8 * n].hex() if n else ""
 
     def add(self, results: Iterable[object], ends_batch: bool = True) -> None:
-        """Keep the results of the next things. Parts have whole batches, so that results do not depend on where a run
+        """Keep the results of the next items. Parts have whole batches, so that results do not depend on where a run
         was stopped.
         """
         if self._parts:
@@ -131,13 +131,13 @@ class KeptScores:
         first: int = 0,
         show_progress: bool = False,
     ) -> Generator[T, None, None]:
-        """What is found for each of some things: values that JSON has. Those of earlier runs come first, and have lists
-        for tuples.
+        """The result for each item, from where an earlier run stopped. Results are values of JSON. The results of
+        earlier runs come first, and have lists in place of tuples.
 
-        find (Callable): Finds the values of all things but the first so many, each with whether a batch ends with it.
-            Where that is does not depend on how many are known.
-        n (Optional[int]): How many things there are.
-        first (int): How many of the values that are known belong to other things, and come before these.
+        find (Callable): `find(n_known)` yields the results for all items but the first `n_known`, each with whether a
+            batch ends with it. Batches must end at the same items whatever `n_known` is.
+        n (Optional[int]): How many items there are.
+        first (int): How many of the kept results are for other items, and come before these.
         """
         known = self.found[first:][:n]
         yield from known
@@ -160,7 +160,7 @@ class KeptScores:
 
 
 def digests(items: Iterable[object]) -> Iterator[str]:
-    """A digest of the first thing, of the first two, and so on."""
+    """A digest of the first item, of the first two, and so on."""
     total = sha256()
     for item in items:
         total.update(f"{item!r}\n".encode("utf8", "surrogatepass"))
@@ -168,14 +168,14 @@ def digests(items: Iterable[object]) -> Iterator[str]:
 
 
 def digest_of(items: Iterable[object]) -> str:
-    """A digest of all of some things."""
+    """A digest of all items."""
     last = deque(digests(items), maxlen=1)
     return last[0] if last else ""
 
 
 def in_batches(batches: Iterable[Sequence[T]]) -> Generator[tuple[T, bool], None, None]:
-    """The things in some batches, each with whether its batch ends with it."""
-    return ((thing, number == len(batch)) for batch in batches for number, thing in enumerate(batch, 1))
+    """The items of some batches, each with whether its batch ends with it."""
+    return ((item, number == len(batch)) for batch in batches for number, item in enumerate(batch, 1))
 
 
 def score_distinct(
