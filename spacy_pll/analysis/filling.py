@@ -224,7 +224,7 @@ class Slots:
     def _spell(self, candidates: tuple[str, ...], before: str, after: str) -> SpelledCandidates:
         """RAISES (InputError): A candidate cannot be scored there."""
         encoded, scored, states = read_places(self.loaded, [(text, before, after) for text in candidates])
-        ids, own, found = encoded.sequence[encoded.place].tolist(), scored.tolist(), list[Reading]()
+        ids, own, found = encoded.sequence[encoded.position].tolist(), scored.tolist(), list[Reading]()
         most = self.loaded.max_length - self.loaded.tokenizer.num_special_tokens_to_add(False)
         for text, (has_own, shared), some in zip(candidates, states, encoded.pieces_of):
             n = sum(own[some])

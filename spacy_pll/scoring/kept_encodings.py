@@ -29,11 +29,11 @@ class KeptEncodings:
         texts, encoded = zip(*blocks)
         self.tokenizer = tokenizer
         self._number = {_key(text): number for number, text in enumerate(chain.from_iterable(texts))}
-        self._sequence = np.concatenate([one.sequence for one in encoded])
-        self._offsets = np.concatenate([one.offsets for one in encoded])
-        self._before = np.concatenate([one.before for one in encoded])
-        self._ids_of = Groups(np.concatenate([one.ids_of.lengths for one in encoded]))
-        self._pieces_of = Groups(np.concatenate([one.pieces_of.lengths for one in encoded]))
+        self._sequence = np.concatenate([block.sequence for block in encoded])
+        self._offsets = np.concatenate([block.offsets for block in encoded])
+        self._before = np.concatenate([block.before for block in encoded])
+        self._ids_of = Groups(np.concatenate([block.ids_of.lengths for block in encoded]))
+        self._pieces_of = Groups(np.concatenate([block.pieces_of.lengths for block in encoded]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
@@ -45,9 +45,9 @@ class KeptEncodings:
             return Encoded.of(texts, tokenizer, pretokens)
         ids_of, pieces_of = Groups(self._ids_of.lengths[numbers]), Groups(self._pieces_of.lengths[numbers])
         before = self._before[numbers]
-        place = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
+        position = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
         ids, pieces = self._ids_of.take(numbers), self._pieces_of.take(numbers)
-        return Encoded(self._sequence[ids], ids_of, pieces_of, before, place, self._offsets[pieces], None)
+        return Encoded(self._sequence[ids], ids_of, pieces_of, before, position, self._offsets[pieces], None)
 
 
 def _key(text: str) -> str:

@@ -80,11 +80,11 @@ class MaskedRows:
         run = number[self.run_row[runs]], self.begin[runs], self.end[runs], self.hidden[runs]
         return MaskedRows(self.source[rows], *run, entries._replace(row=number[entries.row]), self.others)
 
-    def with_entries(self, some: BoolArray) -> "MaskedRows":
+    def with_entries(self, wanted: BoolArray) -> "MaskedRows":
         """The same with some of the entries, and the rows that have them. bool, shape (entries,)."""
-        if some.all():
+        if wanted.all():
             return self
-        kept = replace(self, entries=self.entries.at(some))
+        kept = replace(self, entries=self.entries.at(wanted))
         return kept.select(np.bincount(kept.entries.row, minlength=len(self)) > 0)
 
     @property
@@ -105,17 +105,17 @@ def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
     """The rows of all parts."""
     if len(parts) < 2:
         return parts[0] if parts else _nothing()
-    before, others_before = Groups.of(parts).starts, Groups.of([part.others.length for part in parts]).starts
-    entries = [part.entries._replace(row=part.entries.row + n) for part, n in zip(parts, before)]
-    sources = [part.source + n * (part.source >= n_contexts) for part, n in zip(parts, others_before)]
+    before, others_before = Groups.of(parts).starts, Groups.of([rows.others.length for rows in parts]).starts
+    entries = [rows.entries._replace(row=rows.entries.row + n) for rows, n in zip(parts, before)]
+    sources = [rows.source + n * (rows.source >= n_contexts) for rows, n in zip(parts, others_before)]
     return MaskedRows(
         np.concatenate(sources),
-        np.concatenate([part.run_row + n for part, n in zip(parts, before)]),
-        np.concatenate([part.begin for part in parts]),
-        np.concatenate([part.end for part in parts]),
-        np.concatenate([part.hidden for part in parts]),
+        np.concatenate([rows.run_row + n for rows, n in zip(parts, before)]),
+        np.concatenate([rows.begin for rows in parts]),
+        np.concatenate([rows.end for rows in parts]),
+        np.concatenate([rows.hidden for rows in parts]),
         Entries._make(map(np.concatenate, zip(*entries))),
-        OwnIds._make(map(np.concatenate, zip(*(part.others for part in parts)))),
+        OwnIds._make(map(np.concatenate, zip(*(rows.others for rows in parts)))),
     )
 
 
@@ -136,8 +136,8 @@ def masked_rows(
     within = [(m, metric) for m, metric in numbered if metric.within_words]
     others = [(m, metric) for m, metric in numbered if not metric.within_words]
     # Metrics that mask within words have rows in common, but for rows that are merged.
-    together = [within] * bool(within) if mask_spacing is None else [[one] for one in within]
-    parts = [_rows_of_words(contexts, some, reach) for some in together]
+    together = [within] * bool(within) if mask_spacing is None else [[metric] for metric in within]
+    parts = [_rows_of_words(contexts, of_together, reach) for of_together in together]
     parts += [_rows_of_contexts(contexts, m, metric, mask_id, reach) for m, metric in others]
     if mask_spacing is not None:
         parts = [_merge(contexts, metric, rows, mask_spacing) for (_, metric), rows in zip(within + others, parts)]
@@ -218,9 +218,9 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], re
     for n in np.unique(words.lengths[scored]).tolist():
         pattern = (_kept_of_words if n <= KEPT_WORDS else _of_words)(n, tuple(metrics), reach)
         for whole in (True, False):
-            some = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
-            if len(some):
-                parts.append(_apply(contexts, to_score, some, pattern if whole else _by_piece(pattern)))
+            first_pieces = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
+            if len(first_pieces):
+                parts.append(_apply(contexts, to_score, first_pieces, pattern if whole else _by_piece(pattern)))
     return joined(parts, len(contexts))
 
 
@@ -277,15 +277,15 @@ def _rows_as_read(
     contexts: Contexts, c: int, asked: IntArray, m: int, rows: MaskRows, removed: BoolArray, mask_id: int
 ) -> MaskedRows:
     """The rows of a context from which pieces are removed. asked (int array): What the metric was asked of."""
-    masked, ids, place = rows.masked, contexts.ids[contexts.ids_of[c]], contexts.position[asked]
+    masked, ids, asked_position = rows.masked, contexts.ids[contexts.ids_of[c]], contexts.position[asked]
     end = int(contexts.position[contexts.pieces_of.ends[c] - 1]) + 1
     added = masked.shape[1] - len(asked)  # masks behind the last piece
     ids = np.concatenate([ids[:end], np.full(added, mask_id, dtype=np.int32), ids[end:]])
     is_mask, kept = np.zeros((len(masked), len(ids)), dtype=bool), np.ones((len(masked), len(ids)), dtype=bool)
-    is_mask[:, np.append(place, end + np.arange(added))] = masked
-    kept[:, place], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
+    is_mask[:, np.append(asked_position, end + np.arange(added))] = masked
+    kept[:, asked_position], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
     row, none = np.arange(len(masked)), np.zeros(0, dtype=np.int64)
-    position = (np.cumsum(kept, axis=1) - 1)[row, place[rows.target]]
+    position = (np.cumsum(kept, axis=1) - 1)[row, asked_position[rows.target]]
     of_metric, first = np.full(len(row), m), _first_of_target(rows.target)
     entries = Entries(row, position, asked[rows.target], of_metric, rows.weight, first)
     own_ids = OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1))
@@ -324,8 +324,8 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
     if not len(rows.others.length) and (runs_of.lengths > 0).all():
         first, last = rows.begin[runs_of.starts], rows.end[runs_of.ends - 1] - 1
         shape = len(rows), int(contexts.lengths.max(initial=0)) + 1
-        place = np.ravel_multi_index((entries.row, entries.position), shape)
-        run = np.searchsorted(np.ravel_multi_index((rows.run_row, rows.begin), shape), place, side="right") - 1
+        target = np.ravel_multi_index((entries.row, entries.position), shape)
+        run = np.searchsorted(np.ravel_multi_index((rows.run_row, rows.begin), shape), target, side="right") - 1
         masks_target = (rows.run_row[run] == entries.row) & (entries.position < rows.end[run])
         first_piece = contexts.pieces_of.starts[rows.source]
         before = contexts.position[first_piece]

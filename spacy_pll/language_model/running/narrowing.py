@@ -122,6 +122,6 @@ class Narrowing:
 def _part(layer: torch.nn.Module, names: Sequence[str]) -> torch.nn.Module:
     """The first part of a layer that has one of some names. RAISES (Unable): None has."""
     for name in names:
-        if isinstance(part := getattr(layer, name, None), torch.nn.Module):
-            return part
+        if isinstance(module := getattr(layer, name, None), torch.nn.Module):
+            return module
     raise Unable(f"{type(layer).__name__} has no part that is called {' or '.join(names)}")
