@@ -28,8 +28,8 @@ TEXTS_AT_ONCE = 1000
 
 
 def _how_to_make() -> str:
-    place = page("normalised-scores.md#unigrams")
-    return f"Count the wordpieces of a corpus with this model ({place}), and give the file as `unigrams`."
+    address = page("normalised-scores.md#unigrams")
+    return f"Count the wordpieces of a corpus with this model ({address}), and give the file as `unigrams`."
 
 
 class Unigrams:
