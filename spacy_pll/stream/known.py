@@ -62,7 +62,7 @@ class KeptScores:
         self, output: Path | None = None, resume: bool = False, force: bool = False, outputs: Sequence[Path | None] = ()
     ):
         self._parts = ResumableOutput(output, resume, force) if output else None
-        self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
+        self._outputs = [os.path.relpath(path, output.parent) for path in outputs if path] if output else []
         self.about: dict[str, Any] = {}  # what the results depend on, besides the items
         self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
         self._unit = ""  # what the items are called, once the run has begun
@@ -101,7 +101,7 @@ class KeptScores:
         was stopped.
         """
         if self._parts:
-            self._of_batch += [f"{json.dumps(one)}\n" for one in results]
+            self._of_batch += [f"{json.dumps(result)}\n" for result in results]
             if ends_batch:
                 self._waiting, self._of_batch = self._waiting + self._of_batch, []
                 if time.monotonic() - self._since > SECONDS_PER_PART:
@@ -141,8 +141,8 @@ class KeptScores:
         """
         known = self.found[first:][:n]
         yield from known
-        with closing(find(len(known))) as found:
-            for value, ends_batch in with_progress(found, n, len(known), show_progress, f" {self._unit}"):
+        with closing(find(len(known))) as results:
+            for value, ends_batch in with_progress(results, n, len(known), show_progress, f" {self._unit}"):
                 self.add([value], ends_batch)
                 yield value
 
@@ -210,9 +210,9 @@ def score_distinct(
         return sums_of(doc, names, parts[of_text], len(of_text[1]))
 
     n = len(distinct)
-    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n, n_kept)) as found:
-        for one, sums in zip(distinct, found):
-            yield one, [TextSums(tuple(scores), pieces, id) for scores, pieces, id in sums]
+    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n, n_kept)) as results:
+        for text, sums in zip(distinct, results):
+            yield text, [TextSums(tuple(scores), pieces, id) for scores, pieces, id in sums]
 
 
 def read_docs(
@@ -232,7 +232,7 @@ def score_places(
     nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, kept: KeptScores | None = None
 ) -> dict[Placed, TextSums]:
     """The scores of whole texts by text in its place: see `score_distinct`."""
-    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
+    return {text: sums for text, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
@@ -262,6 +262,6 @@ def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int)
         drawn = record.of_drawn()
         return [TextSums(tuple(scores), 1, id) for id, *scores in zip(drawn.ids, *drawn.scores.values())]
     places = [(before + part[0], before + part[1]) for part in parts if part]
-    found = sums_in(record, list(names.metrics), places)
-    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in found)
+    sums = sums_in(record, list(names.metrics), places)
+    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in sums)
     return [next(of_parts) if part else whole for part in parts]
