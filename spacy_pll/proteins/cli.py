@@ -104,14 +104,14 @@ def variants_cli(
             many = divide_by_protein(read_variants(path, column, **vars(files)), protein, sequences)
         else:
             many, measured = list(read_assays(path, str(assays), column, **vars(files))), measured or "DMS_score"
-        read = [str(Path(assays, label_of(one.fields["DMS_filename"]))) for one in many if assays]
+        read = [str(Path(assays, label_of(assay.fields["DMS_filename"]))) for assay in many if assays]
         inputs = [path, fasta or "", settings.model, settings.code or "", *read]
-        check_apart([file for one in many for file in files_of(output, one)], inputs)
+        check_apart([file for assay in many for file in files_of(output, assay)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
     kept = check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     items = None if path is None else read_variants(path, column, **vars(files))
-    check_parquet(output, [one.fields for one in items or ()])
+    check_parquet(output, [item.fields for item in items or ()])
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
@@ -119,16 +119,16 @@ def variants_cli(
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
-    digest = digest_of((one.mutant, one.fields) for one in items or ())
+    digest = digest_of((item.mutant, item.fields) for item in items or ())
     kept.about_outputs = {"column": column, **vars(files), "measured": measured, "variants": digest}
     with kept.until_done():
-        found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
-        say(summary(found))
+        scored = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
+        say(summary(scored))
         if effects is not None:
-            some = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
-            say(f"Spearman's rho with {measured} ({some}): {show_correlation(found.correlation(str(measured)))}.")
-        save(output, write_table, list(found.rows()))
-        save(plot, draw, found.plot)
+            share = f"{np.isfinite(effects).sum():,} of {len(effects):,} variants"
+            say(f"Spearman's rho with {measured} ({share}): {show_correlation(scored.correlation(str(measured)))}.")
+        save(output, write_table, list(scored.rows()))
+        save(plot, draw, scored.plot)
 
 
 def show_correlation(rho: Estimate | None) -> str:
@@ -145,23 +145,23 @@ def score_many(
     nlp, scores = make_pipeline(settings), []
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
-    for one in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **options):
-        scores.append(one)
-        rho = f"  Spearman's rho {show_correlation(one.correlation)}" if measured else ""
-        say(f"{one.assay.name}: {len(one.assay.variants):,} variants{rho}")
+    for score in score_assays(nlp, many, output, measured=measured, about=about, show_progress=True, **options):
+        scores.append(score)
+        rho = f"  Spearman's rho {show_correlation(score.correlation)}" if measured else ""
+        say(f"{score.assay.name}: {len(score.assay.variants):,} variants{rho}")
     if not measured:
         return
-    n = sum(one.correlation is not None for one in scores)
+    n = sum(score.correlation is not None for score in scores)
     say(f"Mean of Spearman's rho of {n:,} assays: {mean_correlation(scores):.3f}")
-    if levels := [name for name in GROUPED_BY if all(name in one.assay.fields for one in scores)]:
+    if levels := [name for name in GROUPED_BY if all(name in score.assay.fields for score in scores)]:
         means = " and ".join(reversed(levels))
         say(f"Mean of the means by {means}: {mean_correlation(scores, levels):.3f}")
 
 
-def summary(found: VariantScores) -> str:
+def summary(scored: VariantScores) -> str:
     """The highest and the lowest scores."""
-    order = (-found.scores).argsort(kind="stable").tolist()
-    rows = [(f"{found.variants[i].mutant:.60}", f"{found.scores[i]:.3f}") for i in order]
+    order = (-scored.scores).argsort(kind="stable").tolist()
+    rows = [(f"{scored.variants[i].mutant:.60}", f"{scored.scores[i]:.3f}") for i in order]
     if len(rows) > 2 * SHOWN:
         rows[SHOWN:-SHOWN] = [("...", "")]
-    return text_table([(f"variants ({len(order):,})", found.method), *rows])
+    return text_table([(f"variants ({len(order):,})", scored.method), *rows])
