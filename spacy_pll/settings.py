@@ -157,7 +157,9 @@ def with_known_values(function: Function) -> Function:
 
     RAISES (ValueError): One is given.
     """
-    choices = {name: choices_of(one.annotation) for name, one in inspect.signature(function).parameters.items()}
+    choices = {
+        name: choices_of(parameter.annotation) for name, parameter in inspect.signature(function).parameters.items()
+    }
 
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:

@@ -24,7 +24,7 @@ from ..prediction.batches import batches_of, with_next_ahead
 from ..prediction.reading import DocReading
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
-from ..stream.contexts import Placed, check_places, place
+from ..stream.contexts import Placed, check_places, doc_in_context
 from ..texts import check_texts, plain_texts
 
 METRIC = "sentence_any_order"
@@ -91,7 +91,7 @@ def log_probability_bounds(
     check_places(get_scorer(nlp), places, shared_pieces)
     docs: Iterable[Any] = given
     if places:
-        docs = (place(nlp, *(text if isinstance(text, tuple) else (text,))) for text in given)
+        docs = (doc_in_context(nlp, *(text if isinstance(text, tuple) else (text,))) for text in given)
     scored = score_draws(nlp, docs, draws, batch_size, targets=TEXT_SPAN if places else None)
     return [bound_of(sums_of_draws(record)) if record.offset else None for _, record, _ in scored]
 

@@ -25,7 +25,7 @@ from ..prediction.reading import DocReading
 from ..scoring.piece_texts import PieceTexts
 from ..scoring.windows import Context, Contexts
 from ..span_getters import TEXT_SPAN, get_doc_spans
-from ..stream.contexts import SHARED_ADVICE, place, read_places
+from ..stream.contexts import SHARED_ADVICE, doc_in_context, read_places
 from ..user_warnings import warn_user
 from .gaps import Slot
 from .piece_words import known_words
@@ -249,7 +249,9 @@ class Slots:
 
     def read(self, candidates: Sequence[tuple[Slot, int]]) -> list[Reading]:
         """How some candidates are read in their texts, each given by its slot and its number there."""
-        docs = [place(self.nlp, slot.candidates[number], slot.before, slot.after) for slot, number in candidates]
+        docs = [
+            doc_in_context(self.nlp, slot.candidates[number], slot.before, slot.after) for slot, number in candidates
+        ]
         readings = list[Reading]()
         for context in self.reading.read(docs, self.loaded).contexts if docs else ():
             ids, scored = context.ids.tolist(), (context.first + np.flatnonzero(context.scored)).tolist()

@@ -294,7 +294,7 @@ def on_page(message: str) -> str:
 def as_markdown(text: str) -> str:
     """A text so that Streamlit, which reads Markdown, shows it as it is, but for names in backticks: these are code."""
     parts = re.split(r"(`[^`\n]+`)", text)
-    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", written) for written in parts[::2]]
     return "".join(parts).replace("\n", "  \n")
 
 

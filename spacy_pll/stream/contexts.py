@@ -66,7 +66,7 @@ class TextInContext(NamedTuple):
         return between(before, self.text, after, self.separator)
 
 
-def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
+def doc_in_context(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
     """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`.
 
     before, after (str): As they are: with the white space that there should be.
@@ -232,4 +232,4 @@ def placed(
     nlp = make_pipeline(nlp, targets=TEXT_SPAN, **settings)
     if encodings:
         change_component(nlp, kept=encodings)
-    return nlp, (place(nlp, *in_context) for in_context in places)
+    return nlp, (doc_in_context(nlp, *in_context) for in_context in places)

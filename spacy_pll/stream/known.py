@@ -67,7 +67,7 @@ class KeptScores:
         self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
         self._unit = ""  # what the items are called, once the run has begun
         self._digests = bytearray()  # of the first item, of the first two, and so on: 8 bytes each
-        self.found: list[Any] = []  # the results of earlier runs, for the first items
+        self.earlier: list[Any] = []  # the results of earlier runs, for the first items
         self._of_batch, self._waiting = list[str](), list[str]()  # lines of a batch that goes on; of the next part
         self._since = time.monotonic()  # when the last part was written
 
@@ -90,7 +90,7 @@ class KeptScores:
             if self._parts.begin(manifest, ends) is None:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
             with explained(f"The parts in {self._parts.folder} are damaged", "Start again with `force=True`."):
-                self.found = list(map(json.loads, self._parts.read().splitlines()))
+                self.earlier = list(map(json.loads, self._parts.read().splitlines()))
         self._unit = unit
 
     def _digest(self, n: int) -> str:
@@ -139,7 +139,7 @@ class KeptScores:
         n (Optional[int]): How many items there are.
         first (int): How many of the kept results are for other items, and come before these.
         """
-        known = self.found[first:][:n]
+        known = self.earlier[first:][:n]
         yield from known
         with closing(find(len(known))) as results:
             for value, ends_batch in with_progress(results, n, len(known), show_progress, f" {self._unit}"):
@@ -198,7 +198,7 @@ def score_distinct(
     """
     distinct, kept = list(parts), kept or KeptScores()
     needs_ids = not all(parts.values())
-    n_earlier = len(kept.found[n_kept:][: len(parts)])
+    n_earlier = len(kept.earlier[n_kept:][: len(parts)])
     keeps = {"keep_pieces": True} if needs_ids else {}
     nlp, docs = placed(nlp, distinct[n_earlier:], encodings, **keeps)
     names = get_scorer(nlp).names

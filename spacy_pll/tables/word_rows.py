@@ -111,7 +111,7 @@ def score_words(
     )
     docs = (
         Doc(nlp.vocab, words=[text for text, _ in words], spaces=[space for _, space in words])
-        for words in spaced[len(kept.found) :]
+        for words in spaced[len(kept.earlier) :]
     )
     scored_rows: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
 

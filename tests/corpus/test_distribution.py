@@ -106,7 +106,9 @@ def test_infinite_pseudo_perplexities_are_not_missing(settings, tmp_path, monkey
     monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: math.inf)
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in [*TEXTS, " "]))
     found = Distribution()
-    score_to_file(Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings)), str(tmp_path / f"o{ending}"), distribution=found)
+    score_to_file(
+        Run(Input(str(tmp_path / "in.jsonl")), Scoring(settings)), str(tmp_path / f"o{ending}"), distribution=found
+    )
     assert [*found.values] == [math.inf] * len(TEXTS) and found.missing == {"no wordpiece to score": 1}
     assert {*found.quantiles.values()} == {math.inf}
 
