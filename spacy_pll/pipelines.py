@@ -399,9 +399,7 @@ def _vary(settings: PipelineSettings) -> Language:
     changes = _component_config(settings)
     parts = registry.resolve({"get_spans": changes["get_spans"]}) if settings.spans else {}
     varied = copy(nlp)  # and of what spaCy keeps of a pipeline
-    varied._components = [
-        component for component in nlp.components if component[1] is scorer or not isinstance(component[1], PLLScorer)
-    ]
+    varied._components = [pipe for pipe in nlp.components if pipe[1] is scorer or not isinstance(pipe[1], PLLScorer)]
     change_component(varied, settings.attr, settings=replace(scorer.settings, **settings.scoring), **parts)
     varied._disabled = {name for name, _ in varied._components if name in nlp.disabled and name != scorer.name}
     varied._pipe_configs = {**nlp._pipe_configs, scorer.name: Config({**nlp.get_pipe_config(scorer.name), **changes})}

@@ -23,7 +23,7 @@ from ...scoring.windows import Context, Contexts
 from .forward import Forward, GroupPasses
 from .log_probs import TargetLogProbs
 from .trials import Expected, TrialTexts, are_close
-from .unable import Unable
+from .unable import Unable, set_hook
 
 # Pieces of the two texts. Local attention reaches less far in most models, so it is tried, too.
 N_LONG, N_SHORT = 100, 12
@@ -109,7 +109,7 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
 
     with ExitStack() as hooks:
         for layer in forward.narrowing.layers():
-            hooks.enter_context(layer.register_forward_pre_hook(read, with_kwargs=True))
+            hooks.enter_context(set_hook(layer.register_forward_pre_hook, read, with_kwargs=True))
         yield
 
 

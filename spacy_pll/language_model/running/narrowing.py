@@ -16,7 +16,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from .unable import Unable
+from .unable import Unable, set_hook
 
 # What layers call the part after the attention, which treats each position by itself.
 FEED_FORWARD = ("mlp", "ffn", "feed_forward")
@@ -48,11 +48,18 @@ class Narrowing:
 
     def set(self, name: str | None) -> None:
         """Set what runs at the targets alone: one of `names`, or nothing. RAISES (Unable): It has no such part."""
+        self._remove()
+        try:
+            for hook in getattr(self, name)() if name is not None else ():
+                self._hooks.append(hook)
+        except BaseException:  # some of several hooks may be set
+            self._remove()
+            raise
+
+    def _remove(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        if name is not None:
-            self._hooks = getattr(self, name)()
 
     @contextmanager
     def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:
@@ -63,23 +70,21 @@ class Narrowing:
         finally:
             _targets.reset(token)
 
-    def before_head(self) -> list[RemovableHandle]:
+    def before_head(self) -> Iterator[RemovableHandle]:
         if self.model.base_model is self.model:
             raise Unable(f"{type(self.model).__name__} has no model without its head")
-        return [self.model.base_model.register_forward_hook(self._narrow_output)]
+        yield set_hook(self.model.base_model.register_forward_hook, self._narrow_output)
 
-    def after_last_attention(self) -> list[RemovableHandle]:
+    def after_last_attention(self) -> Iterator[RemovableHandle]:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return [_part(self.layers()[-1], ("attention",)).register_forward_hook(self._narrow_output)]
+        yield set_hook(_part(self.layers()[-1], ("attention",)).register_forward_hook, self._narrow_output)
 
-    def around_last_feed_forward(self) -> list[RemovableHandle]:
+    def around_last_feed_forward(self) -> Iterator[RemovableHandle]:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
         block = _part(self.layers()[-1], FEED_FORWARD)
-        return [
-            block.register_forward_pre_hook(self._narrow_input),
-            block.register_forward_hook(self._widen_output),
-            self.model.base_model.register_forward_hook(self._narrow_output),
-        ]
+        yield set_hook(block.register_forward_pre_hook, self._narrow_input)
+        yield set_hook(block.register_forward_hook, self._widen_output)
+        yield set_hook(self.model.base_model.register_forward_hook, self._narrow_output)
 
     def _own_targets(self) -> _Targets | None:
         targets = _targets.get()

@@ -1,10 +1,11 @@
 """A model that is tried may be unable to do what it is asked for. That is no defect: it then runs in another way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 # What models raise if they are asked for something that they cannot do, or do not have.
 RAISED_BY_MODELS = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
@@ -16,13 +17,19 @@ class Unable(Exception):
 
 @contextmanager
 def call_on_trial() -> Iterator[None]:
-    """A context for the call of a model, and for nothing else. What makes the batch and what compares the logits stands
-    outside: an error there is a defect, and must not look as if the model were unable.
+    """A context for a call of a model, or of one of its modules, and for nothing else. What makes the batch and what
+    compares the logits stands outside: an error there is a defect, and must not look as if the model were unable.
     """
     try:
         yield
     except RAISED_BY_MODELS as error:
         raise Unable(str(error)) from error
+
+
+def set_hook(register: Callable[..., RemovableHandle], hook: Callable[..., Any], **options: Any) -> RemovableHandle:
+    """Set a hook on a module of a model. RAISES (Unable): The module takes none, as those of torch.jit."""
+    with call_on_trial():
+        return register(hook, **options)
 
 
 def check_logits(logits: Any, rows: int, positions: int, target: torch.Tensor) -> None:

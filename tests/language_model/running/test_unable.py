@@ -37,7 +37,7 @@ def changed(when, change):
 
 
 def raising(error):
-    def change(output):
+    def change(*args, **kwargs):
         raise error
 
     return change
@@ -140,3 +140,24 @@ def test_a_model_with_a_name_that_means_something_else_elsewhere(architecture):
     before = scores(nlp)
     get_scorer(nlp).model.load(groups=True)
     assert scores(nlp) == pytest.approx(before, abs=1e-4)
+
+
+@given(data=st.data())
+def test_a_part_that_takes_no_hooks_is_no_defect(expected, data):
+    """As those that torch.jit has compiled. Of several hooks that are set together, none stays."""
+    model = build_transformer("bert", TOKENIZER)
+    named = dict(model.named_modules())
+    last_layer = [name for name in named if name.startswith("bert.encoder.layer.1")]
+    for name in data.draw(st.sets(st.sampled_from(["bert", *last_layer]), max_size=4)):
+        for kind in data.draw(st.sets(st.sampled_from(["register_forward_hook", "register_forward_pre_hook"]))):
+            setattr(named[name], kind, raising(RuntimeError(f"{kind} is not supported on ScriptModules")))
+    nlp = make_pipeline((model, TOKENIZER))
+    assert scores(nlp) == pytest.approx(expected, abs=1e-4)
+    try:
+        get_scorer(nlp).model.load(groups=True)
+    except PLLError as error:
+        assert "cannot read all masks in one pass" in str(error)
+    assert scores(nlp) == pytest.approx(expected, abs=1e-4)
+    hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.bert.encoder.modules())
+    narrowing = get_scorer(nlp).model.load().forward.capabilities.narrowing
+    assert hooks <= {"after_last_attention": 1, "around_last_feed_forward": 2}.get(narrowing, 0)
