@@ -27,8 +27,9 @@ class lazy(cached_property[T]):
 
 
 def spread(first: IntArray, count: IntArray) -> IntArray:
-    """The numbers from each of some first ones on, so many of each, one after the other. Example: from [5, 0], and so
-    many as [2, 3], they are [5, 6, 0, 1, 2].
+    """Consecutive numbers: `count[i]` of them from `first[i]` on, for each i, joined.
+
+    Example: `spread([5, 0], [2, 3])` is [5, 6, 0, 1, 2].
     """
     ends = np.cumsum(count)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + count, count)

@@ -49,8 +49,8 @@ def name_of(value: Any) -> str:
 
 def whole_number(value: Any) -> int | None:
     """The whole number in a cell, such as 2, "2" or "2.0"; None if there is none."""
-    found = WHOLE.fullmatch(str(value).strip())
-    return int(found[1]) if found else None
+    match = WHOLE.fullmatch(str(value).strip())
+    return int(match[1]) if match else None
 
 
 def numbers_in(column: Sequence[Any]) -> list[float | None]:

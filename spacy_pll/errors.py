@@ -61,28 +61,28 @@ def is_comment(cell: object) -> bool:
     return str(cell).lstrip("\ufeff \t").startswith("#")
 
 
-def no_column(place: str, column: str, columns: Iterable[str], advice: str = "") -> NoColumnError:
+def no_column(where: str, column: str, columns: Iterable[str], advice: str = "") -> NoColumnError:
     """The error, with the columns that are there."""
     columns = list(columns)
     if columns and is_comment(columns[0]):
         advice = f"{advice} {OF_COMMENTS}".strip()
-    return NoColumnError(f"{place}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
+    return NoColumnError(f"{where}: there is no column {column!r}. The columns are: {listed(column, columns)}", advice)
 
 
 def settings_in(text: str) -> dict[str, Any]:
     """The settings that a message names, with their values."""
-    return {found[1]: _value(found) for found in SETTING.finditer(text)}
+    return {match[1]: _value(match) for match in SETTING.finditer(text)}
 
 
 def spell(text: str, spelling: Spelling) -> str:
     """A message with its settings in another spelling."""
-    return SETTING.sub(lambda found: spelling(found[1], _value(found)) or found[0], text)
+    return SETTING.sub(lambda match: spelling(match[1], _value(match)) or match[0], text)
 
 
 def similar(name: str, names: Iterable[object]) -> str:
     """The end of a message about a wrong name: those of some names that are like it, in whatever letters."""
-    by_letters = {str(one).lower(): str(one) for one in names}
-    near = [by_letters[one] for one in get_close_matches(str(name).lower(), by_letters)]
+    by_letters = {str(known).lower(): str(known) for known in names}
+    near = [by_letters[letters] for letters in get_close_matches(str(name).lower(), by_letters)]
     return f" Similar: {', '.join(near)}." if near else ""
 
 
@@ -92,13 +92,13 @@ def listed(name: str, names: Iterable[object]) -> str:
     return f"{', '.join(map(repr, names)) or 'none'}.{similar(name, names)}"
 
 
-def _value(found: re.Match[str]) -> Any:
-    if found[2] is None:
+def _value(match: re.Match[str]) -> Any:
+    if match[2] is None:
         return ...
     try:
-        return literal_eval(found[2])
+        return literal_eval(match[2])
     except (SyntaxError, ValueError):
-        return found[2]
+        return match[2]
 
 
 @contextmanager

@@ -88,11 +88,11 @@ def outputs_of(output: Path) -> set[str]:
     """The files that an earlier run with this output writes, by their absolute names. Its manifest names them as seen
     from the folder of the output.
     """
-    found = set[str]()
+    names = set[str]()
     for path in (output.with_name(f"{output.name}.parts") / MANIFEST, output.with_name(f"{output.name}.{MANIFEST}")):
         with suppress(OSError, ValueError):
-            found.update(json.loads(path.read_text(encoding="utf8")).get(OUTPUTS, {}).get("files", []))
-    return {os.path.abspath(output.parent / name) for name in found}
+            names.update(json.loads(path.read_text(encoding="utf8")).get(OUTPUTS, {}).get("files", []))
+    return {os.path.abspath(output.parent / name) for name in names}
 
 
 def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
@@ -106,24 +106,28 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[str]) -> None:
     outputs, written = list(outputs), dict[FileIdentity, tuple[Path, Path]]()  # what is written, and for which output
     for output in outputs:
         for path in (Path(f"{output}{ending}") for ending in BESIDE):
-            _, other = written.setdefault(_place(path), (path, output))
+            _, other = written.setdefault(_identity(path), (path, output))
             if other is not output:
                 raise PLLError(
                     f"The outputs {str(other)!r} and {str(output)!r} would both write {str(path)!r}. Give another name."
                 )
-    folders = {_place(folder): output for output in outputs for folder in _real(output).parents}
-    for place in folders.keys() & written.keys():
-        path, output = written[place][0], folders[place]
+    folders = {_identity(folder): output for output in outputs for folder in _real(output).parents}
+    for identity in folders.keys() & written.keys():
+        path, output = written[identity][0], folders[identity]
         raise PLLError(f"The output {str(output)!r} lies in the output {str(path)!r}. Give another name.")
-    replaced = {place for place, (path, _) in written.items() if path.is_file()}
+    replaced = {identity for identity, (path, _) in written.items() if path.is_file()}
     for name in filter(os.path.exists, inputs):
-        real, place = _real(name), _place(name)
+        real, identity = _real(name), _identity(name)
         files = real.rglob("*") if replaced and real.is_dir() else ()  # may be links to what will be replaced
-        same = place if place in written else next((one for one in map(_place, files) if one in replaced), None)
-        if same or place in folders:
-            path = written[same][0] if same else folders[place]
+        same = (
+            identity
+            if identity in written
+            else next((inner_file for inner_file in map(_identity, files) if inner_file in replaced), None)
+        )
+        if same or identity in folders:
+            path = written[same][0] if same else folders[identity]
             raise PLLError(f"The output {str(path)!r} is the input {name!r}, or lies in it. Give a name outside of it.")
-        for path, output in (written[one] for one in map(_place, real.parents) if one in written):
+        for path, output in (written[parent] for parent in map(_identity, real.parents) if parent in written):
             if path != output:  # where files are written to, there may be others
                 raise PLLError(
                     f"The input {name!r} lies in the output {str(path)!r}, and would be lost. Give another name."
@@ -134,21 +138,23 @@ def _real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _place(path: str | Path) -> FileIdentity:
+def _identity(path: str | Path) -> FileIdentity:
     """What all spellings of a path have in common: the number of the file or folder that is there, and the names of
     what is not there yet.
     """
     real = _real(path)
-    there = next(one for one in (real, *real.parents) if one.exists())
-    status, rest = there.stat(), real.relative_to(there).as_posix()
-    if rest != "." and _ignores_case(there):
+    existing = next(path_above for path_above in (real, *real.parents) if path_above.exists())
+    status, rest = existing.stat(), real.relative_to(existing).as_posix()
+    if rest != "." and _ignores_case(existing):
         rest = unicodedata.normalize("NFC", rest).casefold()
     return status.st_dev, status.st_ino, rest
 
 
 def _ignores_case(folder: Path) -> bool:
     """Whether a file has the same name in capital and small letters, as mostly on macOS and Windows."""
-    name = next((one for one in (folder, *folder.parents) if one.name.swapcase() != one.name), None)
+    name = next(
+        (path_above for path_above in (folder, *folder.parents) if path_above.name.swapcase() != path_above.name), None
+    )
     return name is not None and os.path.exists(twin := name.with_name(name.name.swapcase())) and name.samefile(twin)
 
 
@@ -204,17 +210,17 @@ def folder_digest(folder: Path, counts: Callable[[Path], bool] = lambda path: Tr
 
     counts (Callable[[Path], bool]): Whether a file is one of them.
     """
-    first, found = dict[tuple[int, int], Path](), dict[Path, str]()  # by their places, as seen from the folder
+    first, listed = dict[tuple[int, int], Path](), dict[Path, str]()  # by their places, as seen from the folder
     for top, inside, files in os.walk(folder, followlinks=True):
         inside.sort()
         path, status = Path(top), os.stat(top)
-        place = path.relative_to(folder)
-        known = first.setdefault((status.st_dev, status.st_ino), place)
-        if known != place:
-            found[place] = known.as_posix()
+        inner = path.relative_to(folder)
+        known = first.setdefault((status.st_dev, status.st_ino), inner)
+        if known != inner:
+            listed[inner] = known.as_posix()
             inside.clear()
             continue
-        whole = {place / one: path / one for one in files if (path / one).is_file() and counts(path / one)}
-        found |= {name: file_digest(file) for name, file in whole.items()}
-    listing = "".join(f"{found[place]}  {place.as_posix()}\n" for place in sorted(found))
+        whole = {inner / name: path / name for name in files if (path / name).is_file() and counts(path / name)}
+        listed |= {name: file_digest(file) for name, file in whole.items()}
+    listing = "".join(f"{listed[inner]}  {inner.as_posix()}\n" for inner in sorted(listed))
     return hashlib.sha256(listing.encode("utf8", "surrogateescape")).hexdigest()

@@ -160,10 +160,10 @@ class PLL(LM):
         places = dict.fromkeys(_place_of(request) for kind in later for request in later[kind])
         check_places(get_scorer(self.nlp), [*by_place, *places], self.shared_pieces)
         try:
-            for place, (sums,) in score_distinct(self.nlp, dict.fromkeys(by_place, [None]), self.work):
-                answers[place] = response(sums.scores[0])
-                for request in by_place[place]:
-                    self.cache_hook.add_partial(kind, request.args, answers[place])
+            for in_context, (sums,) in score_distinct(self.nlp, dict.fromkeys(by_place, [None]), self.work):
+                answers[in_context] = response(sums.scores[0])
+                for request in by_place[in_context]:
+                    self.cache_hook.add_partial(kind, request.args, answers[in_context])
         finally:
             if self.cache_hook.dbdict is not None:
                 self.cache_hook.dbdict.commit()  # also where this was stopped

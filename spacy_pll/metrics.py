@@ -241,7 +241,7 @@ def in_each_word(word: IntArray, rows_of: Callable[[int], MaskRows]) -> MaskRows
         masked = np.zeros((len(rows.masked), len(word)), dtype=bool)
         masked[:, start : start + length] = rows.masked
         parts.append(MaskRows(start + rows.target, masked, rows.weight))
-    return MaskRows(*(np.concatenate(column) for column in zip(*(part[:3] for part in parts))))
+    return MaskRows(*(np.concatenate(column) for column in zip(*(rows[:3] for rows in parts))))
 
 
 # The words on which a metric is tried.
@@ -279,10 +279,10 @@ class Metric:
         return bool(self.function(_TRIED).masked.any())
 
     @lazy
-    def looks_at_words(self) -> bool:
+    def depends_on_words(self) -> bool:
         """Whether it matters which pieces are one word."""
-        one, several = self.function(np.zeros(4, dtype=np.int64)), self.function(np.arange(4))
-        return one.masked.shape != several.masked.shape or bool((one.masked != several.masked).any())
+        in_one, in_several = self.function(np.zeros(4, dtype=np.int64)), self.function(np.arange(4))
+        return in_one.masked.shape != in_several.masked.shape or bool((in_one.masked != in_several.masked).any())
 
     @lazy
     def shows_what_follows(self) -> bool:
@@ -372,7 +372,7 @@ def check_within_words(name: str, setting: str) -> None:
 def names_of(**attributes: Any) -> str:
     """The names of all metrics with some attributes, for messages."""
     every = {name: Metric(function) for name, function in pll_metrics.get_all().items()}
-    return ", ".join(sorted(name for name, one in every.items() if attributes.items() <= vars(one).items()))
+    return ", ".join(sorted(name for name, metric in every.items() if attributes.items() <= vars(metric).items()))
 
 
 # By the function, and by what it says of itself, which may be corrected.
@@ -386,22 +386,22 @@ def get_metric(name: str) -> Metric:
         one without a word: entry points come before what is registered in Python.
     """
     own = [BUILTINS[name]] if name in BUILTINS else []
-    loaded = [one.load() for one in _entry_points().select(name=name)]
+    loaded = [entry_point.load() for entry_point in _entry_points().select(name=name)]
     registered = [catalogue.REGISTRY[key] for key in [("spacy", "pll_metrics", name)] if key in catalogue.REGISTRY]
-    found: dict[int, Masking] = {id(metric): metric for metric in (*own, *loaded, *registered)}
-    if not found:
+    functions: dict[int, Masking] = {id(metric): metric for metric in (*own, *loaded, *registered)}
+    if not functions:
         known = sorted(pll_metrics.get_all())
         near = similar(name, known)
         if name == "surprisal":
             near = " Surprisal is minus the score under a metric: tables of words and of tokens have it as a column."
         raise PLLError(f"Unknown PLL metric {name!r}.{near}", f"Set `metrics` to a list of these: {', '.join(known)}.")
-    if len(found) > 1:
-        places = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in found.values())
+    if len(functions) > 1:
+        places = " and ".join(f"{function.__module__}.{function.__qualname__}" for function in functions.values())
         raise PLLError(
             f"Several metrics have the name {name!r}: {places}.",
             f"Register yours under another name{', since this one is of spacy-pll itself' if own else ''}.",
         )
-    metric = Metric(*found.values())
+    metric = Metric(*functions.values())
     try:
         return _known.setdefault((metric.function, metric.model_kind, metric.within_words, metric.in_the_mean), metric)
     except TypeError:  # an object that is compared by value, and has no hash: it may change
@@ -410,8 +410,8 @@ def get_metric(name: str) -> Metric:
 
 def registered_metrics() -> set[str]:
     """The names of all metrics. Those of other packages are not loaded."""
-    here = (key[-1] for key in catalogue.REGISTRY if key[:-1] == ("spacy", "pll_metrics"))
-    return {*BUILTINS, *_entry_points().names, *here}
+    in_python = (key[-1] for key in catalogue.REGISTRY if key[:-1] == ("spacy", "pll_metrics"))
+    return {*BUILTINS, *_entry_points().names, *in_python}
 
 
 @cache

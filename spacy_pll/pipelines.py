@@ -122,7 +122,7 @@ class PipelineSettings:
         return PipelineSettings(**{**vars(self), **changes})
 
 
-DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(PipelineSettings)}
+DEFAULTS: dict[str, Any] = {setting.name: setting.default for setting in fields(PipelineSettings)}
 SCORING = vars(ScoringSettings())  # with the defaults
 # All of them by name, with their types, in the order of the help.
 SETTINGS: dict[str, Any] = {**get_type_hints(PipelineSettings), **get_type_hints(ScoringSettings)}
@@ -270,9 +270,9 @@ def _block(settings: PipelineSettings) -> dict[str, Any]:
         block |= {key: given} if given else {}
     architecture = block.get("@architectures")
     if settings.causal and (name is None or "CausalLM" not in (architecture or ARCHITECTURES[True])):
-        found = "the built-in one is a masked one" if name is None else f"the block of the model has {architecture!r}"
+        named = "the built-in one is a masked one" if name is None else f"the block of the model has {architecture!r}"
         advice = "Leave out `causal`, or give a `model`, such as gpt2."
-        raise PLLError(f"`causal` asks for a left-to-right model, and {found}.", advice)
+        raise PLLError(f"`causal` asks for a left-to-right model, and {named}.", advice)
     if architecture is None:
         from .language_model.reading.checkpoint import is_left_to_right  # imports torch
 
@@ -290,10 +290,10 @@ def parse_settings(scorer: str, **defaults: Any) -> PipelineSettings:
     defaults (Any): Settings that the text need not give.
     RAISES (ValueError): A setting is unknown, or has a value of another type.
     """
-    model, *parts = (part.strip() for part in scorer.split(","))
+    model, *given = (setting.strip() for setting in scorer.split(","))
     values: dict[str, Any] = {**defaults, "model": model}
-    for part in parts:
-        name, _, value = part.partition("=")
+    for setting in given:
+        name, _, value = setting.partition("=")
         if name not in SETTINGS or name == "model":
             problem = f"Unknown setting {name!r} of the scorer {scorer!r}.{similar(name, SETTINGS)}"
             raise PLLError(f"{problem} The settings are: {', '.join([*SETTINGS][1:])}.")
@@ -380,10 +380,10 @@ def _faults_of(error: ConfigValidationError) -> str:
     """What is wrong in a block of a config, without the block itself."""
     names = [str(name) for name in error.config or {} if not str(name).startswith("@")]
     faults = []
-    for one in error.errors or ():
-        *blocks, name = map(str, one["loc"])
+    for fault in error.errors or ():
+        *blocks, name = map(str, fault["loc"])
         near = similar(name, [other for other in names if other != name])
-        faults.append(f"{' -> '.join([*blocks, name])}: {one['msg']}.{near}")
+        faults.append(f"{' -> '.join([*blocks, name])}: {fault['msg']}.{near}")
     return " ".join(faults)
 
 
@@ -399,7 +399,7 @@ def _vary(settings: PipelineSettings) -> Language:
     changes = _component_config(settings)
     parts = registry.resolve({"get_spans": changes["get_spans"]}) if settings.spans else {}
     varied = copy(nlp)  # and of what spaCy keeps of a pipeline
-    varied._components = [one for one in nlp.components if one[1] is scorer or not isinstance(one[1], PLLScorer)]
+    varied._components = [pipe for pipe in nlp.components if pipe[1] is scorer or not isinstance(pipe[1], PLLScorer)]
     change_component(varied, settings.attr, settings=replace(scorer.settings, **settings.scoring), **parts)
     varied._disabled = {name for name, _ in varied._components if name in nlp.disabled and name != scorer.name}
     varied._pipe_configs = {**nlp._pipe_configs, scorer.name: Config({**nlp.get_pipe_config(scorer.name), **changes})}

@@ -82,8 +82,8 @@ class ScoringSettings:
                     f"`{name}` must be one key of doc.spans: the name of a group of spans, no words. It is {key!r}.",
                     f"Put spans under a key, for example with the component span_ruler ({page('spacy.md')}).",
                 )
-        if (part := self.sample_words) is not None and (type(part) not in (float, int) or not 0 < part <= 1):
-            raise PLLError(f"`sample_words` must be a number above 0, and at most 1. It is {part!r}.")
+        if (share := self.sample_words) is not None and (type(share) not in (float, int) or not 0 < share <= 1):
+            raise PLLError(f"`sample_words` must be a number above 0, and at most 1. It is {share!r}.")
         if self.mask_margin is not None and self.mask_spacing is not None:
             raise PLLError(
                 f"`mask_margin` ({self.mask_margin}) and `mask_spacing` ({self.mask_spacing}) are two ways to save "
@@ -114,7 +114,7 @@ class ScoringSettings:
 
 def choices_of(type_: Any) -> list[str]:
     """The values of a `Literal`, which may also be optional; none for another type."""
-    literals = (part for part in (type_, *get_args(type_)) if get_origin(part) is Literal)
+    literals = (annotation for annotation in (type_, *get_args(type_)) if get_origin(annotation) is Literal)
     return [value for literal in literals for value in get_args(literal)]
 
 
@@ -157,7 +157,9 @@ def with_known_values(function: Function) -> Function:
 
     RAISES (ValueError): One is given.
     """
-    choices = {name: choices_of(one.annotation) for name, one in inspect.signature(function).parameters.items()}
+    choices = {
+        name: choices_of(parameter.annotation) for name, parameter in inspect.signature(function).parameters.items()
+    }
 
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:

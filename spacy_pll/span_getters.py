@@ -104,12 +104,12 @@ def named_spans(doc: Doc, key: str) -> list[Span]:
     except IndexError:  # spaCy's E035: there are fewer tokens now
         pass
     stored = stored_spans(doc, key)
-    found = (
+    moved_spans = (
         doc.char_span(start, end, label, kb_id, alignment_mode="expand", span_id=span_id)
         for span_id, kb_id, label, start, end in stored
         if start < end
     )
-    moved, places = list(filter(None, found)), [(start, end) for *_, start, end in stored]
+    moved, places = list(filter(None, moved_spans)), [(start, end) for *_, start, end in stored]
     if key == TEXT_SPAN and places != [(span.start_char, span.end_char) for span in moved]:
         raise PLLError(
             f"A component has merged tokens of the text {doc.text[slice(*places[0])]!r:.100} with what stands beside "
@@ -124,7 +124,7 @@ def stored_spans(doc: Doc, key: str) -> list[tuple[int, int, int, int, int]]:
     """The spans under a key of `doc.spans` as they were made: id, id in a knowledge base, label, and the characters at
     which each begins and ends.
     """
-    packed = [struct.unpack(">QQQllll", one) for one in srsly.msgpack_loads(doc.spans[key].to_bytes())["spans"]]
+    packed = [struct.unpack(">QQQllll", span) for span in srsly.msgpack_loads(doc.spans[key].to_bytes())["spans"]]
     return [(*ids, start, end) for *ids, _, _, start, end in packed]
 
 

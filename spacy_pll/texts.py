@@ -21,19 +21,19 @@ def check_texts(texts: Any, name: str = "texts") -> None:
     """
     columns = getattr(texts, "columns", None)
     if isinstance(texts, os.PathLike) or isinstance(texts, str) and is_path(texts):
-        found, advice = f"the path {str(texts)!r}", f"Read its texts first, or {AT_A_TERMINAL}."
+        given, advice = f"the path {str(texts)!r}", f"Read its texts first, or {AT_A_TERMINAL}."
     elif isinstance(texts, str | Doc):
-        found, advice = f"one text: {str(texts)!r:.50}", "Write [text]."
+        given, advice = f"one text: {str(texts)!r:.50}", "Write [text]."
     elif isinstance(texts, Mapping):
-        found = f"a {type(texts).__name__} with the keys {list(texts)!r:.200}"
+        given = f"a {type(texts).__name__} with the keys {list(texts)!r:.200}"
         advice = f"Give one of its values, or list({name}.values())."
     elif isinstance(columns, Iterable):
-        found = f"a {type(texts).__name__} with the columns {list(columns)!r:.200}"
+        given = f"a {type(texts).__name__} with the columns {list(columns)!r:.200}"
         of_texts = (column for column in columns if isinstance(next(iter(texts[column]), None), str))
         advice = f"Give one column, such as {name}[{next(of_texts, 'sentence')!r}]."
     else:
         return
-    raise PLLError(f"`{name}` must be a list of texts. It is {found}. {advice}")
+    raise PLLError(f"`{name}` must be a list of texts. It is {given}. {advice}")
 
 
 def is_path(text: str) -> bool:
@@ -41,16 +41,16 @@ def is_path(text: str) -> bool:
     return len(text) < 1000 and (os.path.isfile(text) or "/" in text and os.path.isdir(text))
 
 
-def plain_text(text: object, place: str) -> str:
+def plain_text(text: object, where: str) -> str:
     """A string as spaCy takes it: numpy's strings, for example, are of a class of their own.
 
-    place (str): What it is, for messages: "Text 3".
+    where (str): What it is, for messages: "Text 3".
     RAISES (ValueError): It is no string.
     """
     if isinstance(text, str):
         return str.__str__(text)
     advice = "Decode it: text.decode('utf8')." if isinstance(text, bytes) else "Leave it out, or give a text."
-    raise PLLError(f"{place} is no text, but {text!r:.100} (of the type {type(text).__name__}).", advice)
+    raise PLLError(f"{where} is no text, but {text!r:.100} (of the type {type(text).__name__}).", advice)
 
 
 def lone_surrogate(text: str) -> str:

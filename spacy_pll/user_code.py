@@ -65,8 +65,8 @@ def import_again(paths: Iterable[str]) -> ImportedCode:
 
 def _registered() -> set[tuple[object, ...]]:
     """What is registered in spaCy and, if it is imported, in transformers."""
-    found: set[tuple[object, ...]] = {(*key, id(value)) for key, value in catalogue.REGISTRY.items()}
+    registered: set[tuple[object, ...]] = {(*key, id(value)) for key, value in catalogue.REGISTRY.items()}
     auto = sys.modules.get("transformers.models.auto")
     for name in ("CONFIG_MAPPING", "TOKENIZER_MAPPING", "MODEL_FOR_MASKED_LM_MAPPING", "MODEL_FOR_CAUSAL_LM_MAPPING"):
-        found |= {(name, key) for key in getattr(getattr(auto, name, None), "_extra_content", ())}
-    return found
+        registered |= {(name, key) for key in getattr(getattr(auto, name, None), "_extra_content", ())}
+    return registered

@@ -31,7 +31,7 @@ from spacy_pll.cli import app  # noqa: E402
 from spacy_pll.language_model.base import TransformerLanguageModel  # noqa: E402
 from spacy_pll.lm_eval import PLL  # noqa: E402
 from spacy_pll.settings import BATCH_SIZE  # noqa: E402
-from spacy_pll.stream.contexts import place  # noqa: E402
+from spacy_pll.stream.contexts import doc_in_context  # noqa: E402
 from spacy_pll.stream.known import score_distinct, text_sums  # noqa: E402
 
 from . import reference  # noqa: E402
@@ -432,7 +432,9 @@ def test_a_request_without_a_piece_is_said_before_the_work(make_lm, asked):
 
 def test_docs_are_made_as_they_are_scored(make_lm, monkeypatch):
     lm, made, scored = make_lm(batch_size=4), [], []
-    monkeypatch.setattr("spacy_pll.stream.contexts.place", lambda *args: made.append(1) or place(*args))
+    monkeypatch.setattr(
+        "spacy_pll.stream.contexts.doc_in_context", lambda *args: made.append(1) or doc_in_context(*args)
+    )
     monkeypatch.setattr("spacy_pll.stream.known.text_sums", lambda *args: scored.append(len(made)) or text_sums(*args))
     lm.loglikelihood([request("The traveler", f" lost {n}.") for n in range(40)])
     assert scored[0] <= 8 and len(made) == 40

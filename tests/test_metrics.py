@@ -139,7 +139,7 @@ def test_no_pieces(name):
 
 
 def test_which_metrics_look_at_words():
-    looking = {name for name in pll_metrics.get_all() if get_metric(name).looks_at_words}
+    looking = {name for name in pll_metrics.get_all() if get_metric(name).depends_on_words}
     assert looking == {"word_l2r", "word_r2l", "whole_word", "word_any_order"}
 
 

@@ -18,13 +18,13 @@ def read_alike(places: Iterable[Placed], read: Mapping[Placed, bytes]) -> list[t
     def plain(side: str | Doc) -> str:
         return side.text if isinstance(side, Doc) else side
 
-    first, found = dict[bytes, Placed](), list[tuple[str, str]]()
-    for place in places:
-        other = first.setdefault(read[place], place)
-        if other is not place:
-            both = zip(*([plain(side).strip() for side in sides] for sides in (other, place)))
-            found += [two for two in both if two[0] != two[1]][:1]
-    return found
+    first, differing = dict[bytes, Placed](), list[tuple[str, str]]()
+    for in_context in places:
+        other = first.setdefault(read[in_context], in_context)
+        if other is not in_context:
+            both = zip(*([plain(side).strip() for side in sides] for sides in (other, in_context)))
+            differing += [two for two in both if two[0] != two[1]][:1]
+    return differing
 
 
 def alike_texts(what: str, two: tuple[str, str], counts: str, title: str) -> str:
@@ -34,9 +34,9 @@ def alike_texts(what: str, two: tuple[str, str], counts: str, title: str) -> str
         (str): What the model is called.
     """
     begin = max(0, len(commonprefix(two)) - 40)
-    one, other = (f"{'…' if begin else ''}{text[begin : begin + 80]}" for text in two)
+    first, second = (f"{'…' if begin else ''}{text[begin : begin + 80]}" for text in two)
     return (
-        f"{what} differ, {one!r} and {other!r}, but to the tokenizer of {title} they are the same wordpieces, as in "
+        f"{what} differ, {first!r} and {second!r}, but to the tokenizer of {title} they are the same wordpieces, as in "
         f"{counts}. At most what counts as a word can tell them apart. Leave them out, or give a `model` whose "
         "tokenizer keeps what differs, such as case, accents or rare characters."
     )

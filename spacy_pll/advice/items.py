@@ -47,7 +47,7 @@ def begun_apart(choices: Sequence[Sequence[TextInContext]], locations: Sequence[
 
 def ended_apart(choices: Sequence[Sequence[TextInContext]], locations: Sequence[str], unit: str) -> str | None:
     """About choices in which a full stop stands behind some options alone. locations, unit: See `equal_options`."""
-    ended = ({bool(SENTENCE_END.search(one.text)) for one in options if not one.after} for options in choices)
+    ended = ({bool(SENTENCE_END.search(option.text)) for option in options if not option.after} for options in choices)
     odd = [i for i, kinds in enumerate(ended) if len(kinds) > 1]
     if not odd or len(choices) < SEVERAL:
         return None

@@ -51,7 +51,7 @@ def signs_of_table(lines: Sequence[str], least: int = 3) -> str:
         return f"line 1 is {lines[0]!r:.100}, as R writes the names of columns"
     if len(lines) >= least and all(map(SCORE_BEHIND.search, lines)):
         return "a number stands behind each sentence"
-    labels = {found[1] if (found := LABEL_BEFORE.match(line)) else "" for line in lines}
+    labels = {label[1] if (label := LABEL_BEFORE.match(line)) else "" for line in lines}
     if len(lines) >= least and labels == {"0", "1"}:
         return "0 or 1 stands before each sentence"
     return ""
@@ -102,9 +102,9 @@ def table_in_vocabulary(lines: Sequence[str], words: Sequence[str], name: str) -
 
 def _numbers_beside(words: Sequence[str]) -> str:
     """What says that a number stands beside each of different words; "" if nothing does."""
-    found = [one[1] or one[2] for one in map(WITH_NUMBER.fullmatch, words) if one]
-    is_list = len(found) > 1 and len(found) >= MOST * len(words) and len({*found}) == len(found)
-    return f"a number stands beside the word in {len(found):,} of {len(words):,} lines" if is_list else ""
+    numbers = [match[1] or match[2] for match in map(WITH_NUMBER.fullmatch, words) if match]
+    is_list = len(numbers) > 1 and len(numbers) >= MOST * len(words) and len({*numbers}) == len(numbers)
+    return f"a number stands beside the word in {len(numbers):,} of {len(words):,} lines" if is_list else ""
 
 
 def pieces_in_vocabulary(words: Sequence[str], name: str) -> str | None:

@@ -51,11 +51,11 @@ def pieces_as_words(texts: Sequence[NumberedWords]) -> str | None:
 def escapes(texts: Sequence[NumberedWords]) -> str | None:
     """About rows that have characters, or line breaks, as a program or a page that showed the words needs them."""
     for i, word in (numbered for words in texts for numbered in words):
-        entity = next((one[0] for one in ENTITY.finditer(word) if not one[1] or one[1] in html5), None)
+        entity = next((match[0] for match in ENTITY.finditer(word) if not match[1] or match[1] in html5), None)
         escape = PERCENT.search(word) if not ADDRESS.search(word) else None
-        if found := entity or (escape or TAG.search(word) or [""])[0]:
+        if escaped := entity or (escape or TAG.search(word) or [""])[0]:
             return (
-                f"Row {i + 1}, {word!r:.100}, has {found!r:.50}, as a web page or an address has it in place of "
+                f"Row {i + 1}, {word!r:.100}, has {escaped!r:.50}, as a web page or an address has it in place of "
                 "what people read. The model reads it as it is. Write what people have read."
             )
     return None
@@ -82,14 +82,14 @@ def _joints_without_space(texts: Sequence[NumberedWords]) -> Iterator[tuple[tupl
     """
     for words in texts:
         pairs = list(zip(words, words[1:]))
-        found = [
+        joints = [
             (a, b)
             for a, b in pairs
             if UNSPACED_CHARACTER.match(a[1][-1]) and UNSPACED_CHARACTER.match(b[1][0]) and not _are_clauses(a[1], b[1])
         ]
-        if found and 2 * len(found) >= len(pairs):
+        if joints and 2 * len(joints) >= len(pairs):
             script = script_of("".join(word for _, word in words))
-            yield from ((a, b, script) for a, b in found)
+            yield from ((a, b, script) for a, b in joints)
 
 
 def _are_clauses(*words: str) -> bool:

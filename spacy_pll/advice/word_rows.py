@@ -26,8 +26,8 @@ def joined_rows(
 
     texts: For each text, its rows that have a word. word, by: See `score_words`.
     """
-    place = _places(texts)
-    apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if place[b] != place[a] + 1]
+    order = _order_of(texts)
+    apart = [(a, b) for members in texts for (a, _), (b, _) in zip(members, members[1:]) if order[b] != order[a] + 1]
     if apart:
         a, b = min(apart)
         return (
@@ -38,15 +38,15 @@ def joined_rows(
     votes, example = Counter[str](), dict[str, list[int]]()  # of texts, on whether they are versions of one
     for members in texts:
         for name in (name for name in rows[members[0][0]] if name not in (word, *by)):
-            parts = dict[str, list[tuple[int, str]]]()
-            for one in members:
-                parts.setdefault(label_of(rows[one[0]].get(name)), []).append(one)
-            firsts = [part[0][0] for part in parts.values()]
-            words = [tuple(text for _, text in part) for part in parts.values()]
+            by_value = dict[str, list[tuple[int, str]]]()
+            for member in members:
+                by_value.setdefault(label_of(rows[member[0]].get(name)), []).append(member)
+            firsts = [of_value[0][0] for of_value in by_value.values()]
+            words = [tuple(text for _, text in of_value) for of_value in by_value.values()]
             same, times = Counter(words).most_common(1)[0]
-            if len(same) > 2 and times > max(1, len(parts) / 2):
+            if len(same) > 2 and times > max(1, len(by_value) / 2):
                 return _of_times(name, firsts, "the same")
-            if len(parts) > 1:
+            if len(by_value) > 1:
                 votes[name] += 1 if _are_versions(words) else -1
                 example.setdefault(name, firsts)
     of_versions = next((name for name in votes if votes[name] > 0), None)
@@ -75,7 +75,7 @@ def other_order(rows: Sequence[Mapping[str, Any]], texts: Sequence[NumberedWords
     texts: For each text, its rows that have a word.
     others (Sequence[str]): Columns that do not number words.
     """
-    longest, place = max(texts, key=len, default=()), _places(texts)
+    longest, order = max(texts, key=len, default=()), _order_of(texts)
     for name in rows[longest[0][0]] if longest else ():
         if name in others or all(math.isnan(_number(rows[i].get(name))) for i, _ in longest):
             continue
@@ -85,7 +85,7 @@ def other_order(rows: Sequence[Mapping[str, Any]], texts: Sequence[NumberedWords
         odd = [
             ((i, before), (j, after))
             for (i, before), (j, after) in chain(*steps)
-            if after - before != 1 and not (after - before == j - i and place[j] == place[i] + 1)
+            if after - before != 1 and not (after - before == j - i and order[j] == order[i] + 1)
         ]
         counts = len(odd) <= sum(map(len, steps)) * (1 - COUNTED)
         back = list(chain(*map(_steps_back, steps))) if counts or _are_places(numbers) else []
@@ -109,8 +109,8 @@ def other_order(rows: Sequence[Mapping[str, Any]], texts: Sequence[NumberedWords
     return None
 
 
-def _places(texts: Sequence[NumberedWords]) -> dict[int, int]:
-    """The place of each row that has a word, among all that have one."""
+def _order_of(texts: Sequence[NumberedWords]) -> dict[int, int]:
+    """The number of each row that has a word, among all that have one."""
     return {i: n for n, i in enumerate(sorted(i for members in texts for i, _ in members))}
 
 
@@ -128,16 +128,16 @@ def _steps(own: _Numbers) -> list[_Step]:
     """
     values = [number for _, number in own]
     anew, steps = {values[0], min(values)} if len({*values}) < len(values) else set[float](), list[_Step]()
-    for one, other in zip(own, own[1:]):
-        if not other[1] < one[1] or other[1] not in anew:
-            steps.append((one, other))
-        anew.add(other[1])
+    for before, after in zip(own, own[1:]):
+        if not after[1] < before[1] or after[1] not in anew:
+            steps.append((before, after))
+        anew.add(after[1])
     return steps
 
 
 def _steps_back(steps: Sequence[_Step]) -> list[_Step]:
     """Those to a smaller number, unless all are: from last to first is an order, too."""
-    back = [(one, other) for one, other in steps if other[1] < one[1]]
+    back = [(before, after) for before, after in steps if after[1] < before[1]]
     return back if len(back) < len(steps) else []
 
 

@@ -24,7 +24,7 @@ from ..prediction.batches import batches_of, with_next_ahead
 from ..prediction.reading import DocReading
 from ..settings import BATCH_SIZE, ScoringSettings
 from ..span_getters import TEXT_SPAN
-from ..stream.contexts import Placed, check_places, place
+from ..stream.contexts import Placed, check_places, doc_in_context
 from ..texts import check_texts, plain_texts
 
 METRIC = "sentence_any_order"
@@ -87,11 +87,11 @@ def log_probability_bounds(
     draws = draws_of(n_pairs, n_passes, seed, unit)
     check_texts(texts)
     given = list(texts)
-    places = [one for one in given if isinstance(one, tuple)]
+    places = [text for text in given if isinstance(text, tuple)]
     check_places(get_scorer(nlp), places, shared_pieces)
     docs: Iterable[Any] = given
     if places:
-        docs = (place(nlp, *(one if isinstance(one, tuple) else (one,))) for one in given)
+        docs = (doc_in_context(nlp, *(text if isinstance(text, tuple) else (text,))) for text in given)
     scored = score_draws(nlp, docs, draws, batch_size, targets=TEXT_SPAN if places else None)
     return [bound_of(sums_of_draws(record)) if record.offset else None for _, record, _ in scored]
 
@@ -126,8 +126,8 @@ def draws_of(
             f"{n_passes!r} and {unit!r}."
         )
     ladders = [partial(ladder, number=i, n_passes=n_passes // N_LADDERS, seed=seed) for i in range(N_LADDERS)]
-    for one in ladders:
-        vars(one)["in_the_mean"] = True
+    for draw in ladders:
+        vars(draw)["in_the_mean"] = True
     return list(map(_named, ladders))
 
 

@@ -12,7 +12,7 @@ from ..errors import PLLError
 from ..pipelines import make_pipeline
 from ..settings import BATCH_SIZE
 from ..span_getters import TEXT_SPAN, named_spans
-from ..stream.contexts import Placed, check_places, place, separated
+from ..stream.contexts import Placed, check_places, doc_in_context, separated
 from ..stream.workers import score_docs
 from ..texts import check_texts, plain_text
 
@@ -86,7 +86,7 @@ def score_continuations(
     places = [_place_of(candidate, prefix, suffix, separator) for candidate in candidates]
     check_places(scorer, places, shared_pieces)
     varied.select_pipes(enable=[scorer.name])
-    docs = list(score_docs(varied, [place(nlp, *one) for one in places], BATCH_SIZE))
+    docs = list(score_docs(varied, [doc_in_context(nlp, *in_context) for in_context in places], BATCH_SIZE))
     scores, pieces = ([doc._.get(name) for doc in docs] for name in (scorer.names.score, scorer.names.pieces))
     probabilities = np.exp(np.subtract(scores, np.logaddexp.reduce(scores))).tolist()
     spans = [named_spans(doc, TEXT_SPAN)[0] for doc in docs]

@@ -25,7 +25,7 @@ from ..prediction.reading import DocReading
 from ..scoring.piece_texts import PieceTexts
 from ..scoring.windows import Context, Contexts
 from ..span_getters import TEXT_SPAN, get_doc_spans
-from ..stream.contexts import SHARED_ADVICE, place, read_places
+from ..stream.contexts import SHARED_ADVICE, doc_in_context, read_places
 from ..user_warnings import warn_user
 from .gaps import Slot
 from .piece_words import known_words
@@ -77,7 +77,7 @@ class SpelledCandidates(NamedTuple):
                 longest.append(number)
             for i, piece in enumerate(own):
                 entries.append((rows.setdefault((side, len(own), own[:i]), len(rows)), piece, number))
-                longest[side] = max(longest[side], number, key=lambda one: len(read[one][1]))
+                longest[side] = max(longest[side], number, key=lambda candidate: len(read[candidate][1]))
         columns = np.array(sorted(entries), dtype=np.int64).reshape(-1, 3).T
         pieces = [own for _, own, _ in read]
         return cls(pieces, np.array([*map(len, pieces)]), list(sides), longest, list(rows), *columns)
@@ -98,19 +98,21 @@ class _Block(Generic[T]):
     @classmethod
     def of(cls, key: T, spelled: Sequence[SpelledCandidates]) -> "_Block[T]":
         # Slots with the same candidates share these arrays, which may be long.
-        wanted = np.bincount(np.concatenate([*{id(one.piece): one.piece for one in spelled}.values()])) > 0
-        rows_of = Groups.of([one.rows for one in spelled])
-        scores: list[FloatArray] = [np.zeros(len(one.pieces)) for one in spelled]
+        wanted = (
+            np.bincount(np.concatenate([*{id(spelling.piece): spelling.piece for spelling in spelled}.values()])) > 0
+        )
+        rows_of = Groups.of([spelling.rows for spelling in spelled])
+        scores: list[FloatArray] = [np.zeros(len(spelling.pieces)) for spelling in spelled]
         ids, column = np.flatnonzero(wanted), np.cumsum(wanted) - 1
         return cls(key, spelled, ids, column, rows_of.starts, int(rows_of.edges[-1]), scores)
 
     def add(self, first: int, log_probs: FloatArray) -> None:
         """Add what the model says in some rows. first (int): The number of the first one."""
-        for one, sums, start in zip(self.spelled, self.scores, (self.starts - first).tolist()):
-            own = slice(*np.searchsorted(one.row, [-start, log_probs.shape[1] - start]))
+        for spelling, sums, start in zip(self.spelled, self.scores, (self.starts - first).tolist()):
+            own = slice(*np.searchsorted(spelling.row, [-start, log_probs.shape[1] - start]))
             if own.start < own.stop:
-                said = log_probs[self.column[one.piece[own]], one.row[own] + start]
-                sums += np.bincount(one.owner[own], said, len(sums))
+                said = log_probs[self.column[spelling.piece[own]], spelling.row[own] + start]
+                sums += np.bincount(spelling.owner[own], said, len(sums))
 
 
 class Slots:
@@ -192,23 +194,23 @@ class Slots:
 
     def spelled(self, block: Sequence[Slot]) -> list[SpelledCandidates]:
         """How candidates are read in their texts. RAISES (InputError): One cannot be scored there."""
-        found, near = list[SpelledCandidates](), [self.near(slot) for slot in block]
+        spellings, near = list[SpelledCandidates](), [self.near(slot) for slot in block]
         read = iter(self.read([(slot, n) for slot, spelling in zip(block, near) for n in spelling.longest]))
         for slot, spelling in zip(block, near):
-            there = [*islice(read, len(spelling.longest))]
-            if [own for _, own, _ in there] == [spelling.pieces[number] for number in spelling.longest]:
-                found.append(spelling._replace(sides=[(before, behind) for before, _, behind in there]))
+            readings = [*islice(read, len(spelling.longest))]
+            if [own for _, own, _ in readings] == [spelling.pieces[number] for number in spelling.longest]:
+                spellings.append(spelling._replace(sides=[(before, behind) for before, _, behind in readings]))
             else:  # the tokenizer looks further than to the next white space
                 each = zip(self.read([(slot, n) for n in range(len(slot.candidates))]), spelling.pieces)
-                found.append(SpelledCandidates.of([one if own else ((), (), ()) for one, own in each]))
-        return found
+                spellings.append(SpelledCandidates.of([reading if own else ((), (), ()) for reading, own in each]))
+        return spellings
 
     def beside(self, slot: Slot) -> tuple[str, str]:
         """What stands close to the gap, before and after it. Behind white space, any word may stand."""
         before, after = slot.before, slot.after
         if self.divides_at_spaces:
-            before = f"{self.known_word}{found[0]}" if (found := BEFORE.search(before)) else before
-            after = f"{found[0]}{self.known_word}" if (found := AFTER.match(after)) else after
+            before = f"{self.known_word}{touching[0]}" if (touching := BEFORE.search(before)) else before
+            after = f"{touching[0]}{self.known_word}" if (touching := AFTER.match(after)) else after
         return before, after
 
     def near(self, slot: Slot) -> SpelledCandidates:
@@ -224,36 +226,40 @@ class Slots:
     def _spell(self, candidates: tuple[str, ...], before: str, after: str) -> SpelledCandidates:
         """RAISES (InputError): A candidate cannot be scored there."""
         encoded, scored, states = read_places(self.loaded, [(text, before, after) for text in candidates])
-        ids, own, found = encoded.sequence[encoded.place].tolist(), scored.tolist(), list[Reading]()
+        ids, own, readings = encoded.sequence[encoded.position].tolist(), scored.tolist(), list[Reading]()
         most = self.loaded.max_length - self.loaded.tokenizer.num_special_tokens_to_add(False)
-        for text, (has_own, shared), some in zip(candidates, states, encoded.pieces_of):
-            n = sum(own[some])
+        for text, (has_own, shared), of_text in zip(candidates, states, encoded.pieces_of):
+            n = sum(own[of_text])
             if shared and not self.shared_pieces:
                 raise InputError(f"The candidate {text!r:.100} {shared}", SHARED_ADVICE)
             if not has_own or n > most:
                 problem = f"more wordpieces than the model reads ({most})" if n > most else "no wordpiece of its own"
                 raise InputError(f"The candidate {text!r:.100} has {problem}. Leave it out.")
-            first = own.index(True, some.start)
+            first = own.index(True, of_text.start)
             pieces = tuple(ids[first : first + n])
             known = self.loaded.unknown_id not in pieces
-            found.append((tuple(ids[some.start : first]), pieces if known else (), tuple(ids[first + n : some.stop])))
+            readings.append(
+                (tuple(ids[of_text.start : first]), pieces if known else (), tuple(ids[first + n : of_text.stop]))
+            )
         first_with = dict[Pieces, str]()
-        for text, (_, pieces, _) in zip(candidates, found):
+        for text, (_, pieces, _) in zip(candidates, readings):
             if pieces and first_with.setdefault(pieces, text) != text:
                 self.alike.setdefault(text, first_with[pieces])
-        return SpelledCandidates.of(found)
+        return SpelledCandidates.of(readings)
 
-    def read(self, some: Sequence[tuple[Slot, int]]) -> list[Reading]:
+    def read(self, candidates: Sequence[tuple[Slot, int]]) -> list[Reading]:
         """How some candidates are read in their texts, each given by its slot and its number there."""
-        docs = [place(self.nlp, slot.candidates[number], slot.before, slot.after) for slot, number in some]
-        found = list[Reading]()
+        docs = [
+            doc_in_context(self.nlp, slot.candidates[number], slot.before, slot.after) for slot, number in candidates
+        ]
+        readings = list[Reading]()
         for context in self.reading.read(docs, self.loaded).contexts if docs else ():
             ids, scored = context.ids.tolist(), (context.first + np.flatnonzero(context.scored)).tolist()
             first, end = scored[0], scored[-1] + 1
-            found.append((tuple(ids[:first]), tuple(ids[first:end]), tuple(ids[end:])))
-        if len(found) != len(docs):
+            readings.append((tuple(ids[:first]), tuple(ids[first:end]), tuple(ids[end:])))
+        if len(readings) != len(docs):
             raise InputError("A candidate, with the words whose pieces it shares, is longer than the model reads.")
-        return found
+        return readings
 
     def scores(self, blocks: Iterable[tuple[T, Sequence[SpelledCandidates]]]) -> Iterator[tuple[T, list[FloatArray]]]:
         """Of some blocks of gaps, each with what it belongs to, the scores of the candidates in each gap; 0 for unknown
@@ -265,7 +271,11 @@ class Slots:
         def asked() -> Iterator[tuple["_Block[T]", Sequence[tuple[Sides, int, Pieces]], IntArray]]:
             for key, spelled in blocks:
                 block = _Block.of(key, spelled)
-                yield block, [(one.sides[side], n, begun) for one in spelled for side, n, begun in one.rows], block.ids
+                yield (
+                    block,
+                    [(spelling.sides[side], n, begun) for spelling in spelled for side, n, begun in spelling.rows],
+                    block.ids,
+                )
 
         for block, first, log_probs in self.answers(asked()):
             block.add(first, log_probs)
@@ -293,7 +303,7 @@ class Slots:
                 longest = max(len(before) + n + len(behind) for (before, behind), n, _ in rows)
                 size = max(1, min(self.loaded.ids_at_once // longest, MAX_ANSWERS // len(ids)))
                 for first in range(0, len(rows), size):
-                    contexts = Contexts.of([read(*one) for one in rows[first : first + size]])
+                    contexts = Contexts.of([read(*asked_row) for asked_row in rows[first : first + size]])
                     yield key, first, self.asking.submit_ids(contexts, self.loaded, ids.tolist())
 
         for key, first, pending in with_next_ahead(submitted(), self.loaded.on_gpu):
@@ -303,21 +313,21 @@ class Slots:
 def fillers(slot: Slot, spelling: SpelledCandidates, scores: FloatArray, keep: int | None = None) -> list[Filler]:
     """The candidates of a slot with their scores, as `slots` returns them. Equal ones keep their order."""
     costs = np.where(spelling.n_pieces > 0, -scores, np.inf)
-    some, least = np.arange(len(costs)), costs.min()
+    kept, least = np.arange(len(costs)), costs.min()
     total = math.log(np.exp(least - costs).sum()) - least  # np.logaddexp.reduce takes three times as long
     if keep is not None and keep < len(costs):
-        some = np.flatnonzero(costs <= min(np.partition(costs, keep - 1)[keep - 1], np.finfo(np.float64).max))
-    some = some[np.argsort(costs[some], kind="stable")]
-    ranks = dict(zip(some.tolist(), (1 + np.searchsorted(costs[some], costs[some])).tolist()))
+        kept = np.flatnonzero(costs <= min(np.partition(costs, keep - 1)[keep - 1], np.finfo(np.float64).max))
+    kept = kept[np.argsort(costs[kept], kind="stable")]
+    ranks = dict(zip(kept.tolist(), (1 + np.searchsorted(costs[kept], costs[kept])).tolist()))
     if slot.gold is not None and (right := slot.candidates.index(slot.gold)) not in ranks:
         ranks[right] = 1 + int((costs < costs[right]).sum())
-    found = list[Filler]()
+    made = list[Filler]()
     for i, rank in ranks.items():
         text, n, score = slot.candidates[i], int(spelling.n_pieces[i]), float(scores[i])
         is_gold = None if slot.gold is None else text == slot.gold
-        one = Filler(text, None, 0, None, None, None, is_gold)  # the tokenizer does not know it
+        filler = Filler(text, None, 0, None, None, None, is_gold)  # the tokenizer does not know it
         if n:
             of_model = math.exp(score) if n == 1 else None
-            one = Filler(text, score, n, of_model, math.exp(score - total), rank, is_gold)
-        found.append(one)
-    return found
+            filler = Filler(text, score, n, of_model, math.exp(score - total), rank, is_gold)
+        made.append(filler)
+    return made

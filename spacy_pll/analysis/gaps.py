@@ -48,7 +48,7 @@ def distinct_candidates(each: str, candidates: Iterable[Any]) -> tuple[str, ...]
     RAISES (InputError): One is empty, or there twice, or no text.
     """
     seen = dict[str, str]()
-    for where, candidate in ((f"{each} {number}", one) for number, one in enumerate(candidates, 1)):
+    for where, candidate in ((f"{each} {number}", given) for number, given in enumerate(candidates, 1)):
         if not (text := plain_text(candidate, where).strip()):
             raise InputError(f"{where} is empty. Write a word, or leave it out.")
         if seen.setdefault(text, where) != where:

@@ -68,20 +68,20 @@ def slots(
     check_texts(texts)
     check_texts(candidates, "candidates")
     check_texts(gold, "gold")
-    given, every, some = [*texts], None, None if candidates is None else [*candidates]
+    given, every, given_candidates = [*texts], None, None if candidates is None else [*candidates]
     right = None if gold is None else [*gold]  # by their order, whatever index a pandas series has
-    if (some is None) != (top is not None):
+    if (given_candidates is None) != (top is not None):
         raise InputError("Give either `candidates`, or as `top` the number of words to find.")
     for name, value in {"keep": keep, "top": top, "max_pieces": max_pieces}.items():
         if value is not None and value < 1:
             raise InputError(f"`{name}` must be 1 or more. It is {value}.")
     if keep is not None and top is not None:
         raise InputError("`top` says how many words there are. Leave out `keep`.")
-    if some is not None and not some:
+    if given_candidates is not None and not given_candidates:
         raise InputError("There are no `candidates`. Give some, or as `top` the number of words to find.")
-    if some is not None and isinstance(some[0], str):
-        every = distinct_candidates("Candidate", some)
-    of_each = some if some is not None and every is None else given
+    if given_candidates is not None and isinstance(given_candidates[0], str):
+        every = distinct_candidates("Candidate", given_candidates)
+    of_each = given_candidates if given_candidates is not None and every is None else given
     if len(of_each) != len(given) or right is not None and len(right) != len(given):
         raise InputError(f"There are {len(given):,} texts. Give as many lists of `candidates`, and as many of `gold`.")
     made = list[Slot]()
@@ -106,5 +106,5 @@ def fill_slots(
     digest, kept = lru_cache(digest_of), kept or KeptScores()  # all slots may have the same candidates
     kept.begin([slot._replace(candidates=(digest(slot.candidates),)) for slot in slots])
     find = partial(asking.fill, slots, keep) if top is None else partial(search, asking, slots, top, max_pieces)
-    found = kept.each(lambda done: in_batches(find(done)), len(slots), show_progress=show_progress)
-    return [[Filler(*one) for one in some] for some in found]
+    of_slots = kept.each(lambda done: in_batches(find(done)), len(slots), show_progress=show_progress)
+    return [[Filler(*filler) for filler in fillers] for fillers in of_slots]

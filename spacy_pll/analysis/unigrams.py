@@ -18,7 +18,7 @@ from ..documentation import page
 from ..errors import PLLError
 from ..language_model import BUILTIN_UNIGRAMS
 from ..progress import with_progress
-from ..scoring.wordpieces import read_text
+from ..scoring.wordpieces import in_full, read_text
 from ..texts import plain_texts
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ TEXTS_AT_ONCE = 1000
 
 
 def _how_to_make() -> str:
-    place = page("normalised-scores.md#unigrams")
-    return f"Count the wordpieces of a corpus with this model ({place}), and give the file as `unigrams`."
+    address = page("normalised-scores.md#unigrams")
+    return f"Count the wordpieces of a corpus with this model ({address}), and give the file as `unigrams`."
 
 
 class Unigrams:
@@ -55,7 +55,7 @@ class Unigrams:
         """
         pieces = vocabulary(tokenizer)
         strings = (read_text(text if isinstance(text, str) else text.text) for text in plain_texts(texts))
-        encode, counts = partial(tokenizer.encode_batch_fast, add_special_tokens=False), Counter[int]()
+        encode, counts = partial(in_full(tokenizer).encode_batch_fast, add_special_tokens=False), Counter[int]()
         encodings = chain.from_iterable(map(encode, minibatch(strings, TEXTS_AT_ONCE)))
         for encoding in with_progress(encodings, show=show_progress):
             counts.update(encoding.ids)

@@ -48,8 +48,11 @@ def search(
     asked = [with_stand_ins(slot) for slot in slots[done:]]
     for block in minibatch(zip(slots[done:], asked), asking.max_texts):
         # What stands beside words of as many pieces, and whether a piece that begins one is marked so there.
-        some = asking.spelled([one for _, one in block])
-        sides, is_marked = [one.sides[0] for one in some], [texts[one.pieces[0][0]].begins_word for one in some]
+        spellings = asking.spelled([slot for _, slot in block])
+        sides, is_marked = (
+            [spelling.sides[0] for spelling in spellings],
+            [texts[spelling.pieces[0][0]].begins_word for spelling in spellings],
+        )
         words: list[dict[str, None]] = [{} for _ in block]
         for n in range(1, max_pieces + 1):
             beams: list[list[tuple[float, tuple[int, ...]]]] = [[(0.0, ())] for _ in block]
@@ -64,15 +67,15 @@ def search(
                         best = np.argpartition(-values, min(top, len(ids)) - 1)[:top].tolist()
                         beams[i] += [(float(values[k]), (*begun, int(ids[k]))) for k in best if allowed[k]]
                 beams = [sorted(beam, reverse=True)[:top] for beam in beams]
-            for found, beam in zip(words, beams):
-                found.update(dict.fromkeys("".join(texts[i].text for i in begun) for _, begun in beam))
+            for of_slot, beam in zip(words, beams):
+                of_slot.update(dict.fromkeys("".join(texts[i].text for i in begun) for _, begun in beam))
         with_words = list[Slot]()
-        for (slot, _), found in zip(block, words):
-            if not (apart := _apart(asking, slot, [*found])):
+        for (slot, _), of_slot in zip(block, words):
+            if not (apart := _apart(asking, slot, [*of_slot])):
                 raise _not_found(slot, max_pieces)
             with_words.append(_with_gold(asking, slot, apart))
         for batch in asking.fill(with_words, top, warns=False):
-            yield [[one for one in some if one.pieces or one.is_gold] for some in batch]
+            yield [[filler for filler in fillers if filler.pieces or filler.is_gold] for fillers in batch]
 
 
 def _stand_in(asking: Slots, before: str, after: str) -> str | None:
@@ -110,9 +113,9 @@ def _not_found(slot: Slot, max_pieces: int) -> InputError:
     )
 
 
-def _with_gold(asking: Slots, slot: Slot, found: list[str]) -> Slot:
+def _with_gold(asking: Slots, slot: Slot, words: list[str]) -> Slot:
     """A slot with words that were found and the gold one, which takes the place of a word that is read as it is."""
-    if slot.gold and slot.gold not in found:
-        *pieces, own = asking.near(slot._replace(candidates=(*found, slot.gold))).pieces
-        found = [word for word, spelled in zip(found, pieces) if spelled != own or not own] + [slot.gold]
-    return slot._replace(candidates=tuple(found))
+    if slot.gold and slot.gold not in words:
+        *pieces, own = asking.near(slot._replace(candidates=(*words, slot.gold))).pieces
+        words = [word for word, spelled in zip(words, pieces) if spelled != own or not own] + [slot.gold]
+    return slot._replace(candidates=tuple(words))

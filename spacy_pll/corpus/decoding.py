@@ -92,8 +92,8 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf8", "backslashreplace").decode()
     if isinstance(value, dict):
-        found = {_escaped(name): _escaped(one) for name, one in value.items()}
-        return type(value)(found) if len(found) == len(value) else json.dumps(value)  # no name is lost
+        by_name = {_escaped(name): _escaped(member) for name, member in value.items()}
+        return type(value)(by_name) if len(by_name) == len(value) else json.dumps(value)  # no name is lost
     return [*map(_escaped, value)] if isinstance(value, list | tuple) else value
 
 
@@ -101,5 +101,5 @@ def writable_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """The columns of a row, with what can be written of their names and values: see `writable`. Where two names would
     become one, they stay as they are.
     """
-    found = {writable(name): writable(value) for name, value in fields.items()}
-    return found if len(found) == len(fields) else fields
+    written = {writable(name): writable(value) for name, value in fields.items()}
+    return written if len(written) == len(fields) else fields

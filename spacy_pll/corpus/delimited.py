@@ -98,7 +98,7 @@ def _all_cells(
             yield from _parsed(rest, name, delimiter, quoting, number)
 
 
-def check_width(cells: Sequence[str], header: Sequence[str], place: str, is_given: bool = False) -> None:
+def check_width(cells: Sequence[str], header: Sequence[str], where: str, is_given: bool = False) -> None:
     """RAISES (InputError): A row has more cells, or fewer, than the header. is_given (bool): `header` was given."""
     if len(cells) == len(header):
         return
@@ -110,7 +110,7 @@ def check_width(cells: Sequence[str], header: Sequence[str], place: str, is_give
             "If the first cell is the name of the row, which has no name in the header, as R writes it, give "
             f"`header={['row', *header]!r}`. If a cell has the delimiter in it, put quotation marks around the cell."
         )
-    raise InputError(f"{place}: the row has {len(cells)} fields, but {named} {len(header)}.", advice)
+    raise InputError(f"{where}: the row has {len(cells)} fields, but {named} {len(header)}.", advice)
 
 
 def _delimiter_of(line: str, usual: str, header: Sequence[str] | None) -> str:
@@ -161,39 +161,39 @@ def _parsed(
         try:
             row = next(rows, None)
         except csv.Error as error:
-            found, line = _fault(error, f"{name}, line {before + rows.line_num}", raw), raw[-1] if raw else ""
+            fault, line = _fault(error, f"{name}, line {before + rows.line_num}", raw), raw[-1] if raw else ""
             is_whole = line.count('"') % 2 == 0 or quoting == "none" or "end of data" in str(error)
             if rows.line_num > start + 1 or not is_whole:
-                raise _unskipped(found, skip) from None
-            row = Fault(line.rstrip("\r\n"), found)
+                raise _unskipped(fault, skip) from None
+            row = Fault(line.rstrip("\r\n"), fault)
         if row is None:
             return
         line = raw[-1] if raw else ""
         spaced = (cell for cell in row if LATE_MARK.match(cell) and delimiter + cell in delimiter + line)
         if quoting == "csv" and delimiter in ",;" and any(spaced):
-            place = f"{name}, line {before + rows.line_num}"
-            problem = f"{place}: white space stands before a quotation mark, so it is text."
+            where = f"{name}, line {before + rows.line_num}"
+            problem = f"{where}: white space stands before a quotation mark, so it is text."
             advice = "Remove the space, or, if the mark is text, put quotation marks around all of the cell."
             row = Fault(line.rstrip("\r\n"), InputError(problem, advice))
         if row:
             yield before + rows.line_num, row
 
 
-def _fault(error: csv.Error, place: str, raw: Sequence[str]) -> InputError:
+def _fault(error: csv.Error, where: str, raw: Sequence[str]) -> InputError:
     """raw (Sequence[str]): The lines of the row, as far as it was read."""
     if "new-line" in str(error):
         advice = "Put quotation marks around the cell, or end all lines in the same way."
-        return InputError(f"{place}: a carriage return stands in the middle of a row.", advice)
+        return InputError(f"{where}: a carriage return stands in the middle of a row.", advice)
     if "\"'" not in str(error) and "end of data" not in str(error):
-        return InputError(f"{place}: {error}.")
+        return InputError(f"{where}: {error}.")
     if escaped := next((line for line in raw if ESCAPED_MARK in line), None):
         return InputError(
-            f"{place}: a backslash stands before a quotation mark in a cell: {escaped.strip():.100} (R's write.table "
+            f"{where}: a backslash stands before a quotation mark in a cell: {escaped.strip():.100} (R's write.table "
             "writes marks in this way).",
             'In R, write the table with write.csv, or give write.table qmethod = "double". Elsewhere, write it twice.',
         )
     return InputError(
-        f"{place}: a cell begins with a quotation mark, and does not end with the next one ({error}).",
+        f"{where}: a cell begins with a quotation mark, and does not end with the next one ({error}).",
         "If quotation marks are text in this file, give `quoting='none'`. Otherwise write those in a cell twice.",
     )
 

@@ -190,12 +190,12 @@ def _needs_spans(nlp: Language, rows: TextRows) -> str:
 
 def read_all(records: Iterable[Record], ends: Collection[int] = ()) -> dict[int, str]:
     """The fingerprints of the first texts, by how many they are: of so many as `ends` has, and last of all."""
-    n, fingerprint, found = 0, "", {0: ""}
+    n, fingerprint, of_first = 0, "", {0: ""}
     for n, record in enumerate(advised(records, _single_words), 1):
         fingerprint = record.fingerprint
         if n in ends:
-            found[n] = fingerprint
-    return {**found, n: fingerprint}
+            of_first[n] = fingerprint
+    return {**of_first, n: fingerprint}
 
 
 def _single_words(records: Sequence[Record]) -> str | None:

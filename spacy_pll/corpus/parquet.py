@@ -127,7 +127,7 @@ def arrow_type(type_: Any) -> pa.DataType:
 
 def _type_in(fields: Iterable[pa.Field], column: str) -> pa.DataType | None:
     """The type of a column, or of a field inside one: see `Nested`."""
-    types = {one.name: one.type for one in fields}
+    types = {column_field.name: column_field.type for column_field in fields}
     outer, _, inner = column.partition(".")
     is_inside = column not in types and outer in types and is_.is_struct(types[outer])
     return _type_in(types[outer], inner) if is_inside else types.get(column)
@@ -202,6 +202,6 @@ def table_of(path: Path, rows: Sequence[Mapping[str, Any]]) -> bytes:
 def _with_json(values: Sequence[Any]) -> pa.Array:
     """A column. RAISES (pa.ArrowException): Some values are lists or objects, and others are not."""
     nested = [isinstance(value, list | tuple | dict) for value in values]
-    if any(nested) and any(value is not None and not one for value, one in zip(values, nested)):
+    if any(nested) and any(value is not None and not is_nested for value, is_nested in zip(values, nested)):
         raise pa.ArrowTypeError("some are lists or objects")
-    return pa.array([to_json(value) if one else value for value, one in zip(values, nested)])
+    return pa.array([to_json(value) if is_nested else value for value, is_nested in zip(values, nested)])

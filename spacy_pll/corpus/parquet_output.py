@@ -39,7 +39,9 @@ class TypedColumns(InputColumns):
 
     typed = True
     encode: Callable[[Any], object] = _encode
-    found: dict[str, tuple[pa.DataType, str]] = field(default_factory=dict)  # the types, and where they were found
+    found_types: dict[str, tuple[pa.DataType, str]] = field(
+        default_factory=dict
+    )  # the types, and where they were found
 
     def declare(self, table: str, columns: Mapping[str, pa.DataType | None]) -> None:
         """RAISES (InputError): Two files have different types."""
@@ -64,22 +66,22 @@ class TypedColumns(InputColumns):
             self._add(name, type_, record.location)
 
     def _add(self, name: str, type_: pa.DataType, where: str) -> None:
-        before, first = self.found.setdefault(name, (type_, where))
+        before, first = self.found_types.setdefault(name, (type_, where))
         try:
             common = common_type(before, type_)
         except TypeError:
-            kinds = ["list or object" if one == NESTED else WRITTEN_AS.get(one, one) for one in (before, type_)]
+            kinds = ["list or object" if kind == NESTED else WRITTEN_AS.get(kind, kind) for kind in (before, type_)]
             raise InputError(
                 f"The column {name!r} has values of two types, {kinds[0]} ({first}) and {kinds[1]} ({where}). "
                 "A column of a Parquet file has one type. Convert one of them, or write .jsonl."
             ) from None
         if common != before:
-            self.found[name] = common, where
+            self.found_types[name] = common, where
 
     def types(self) -> dict[str, pa.DataType]:
         text = pa.string(), ""  # the texts of other formats, or a column of a .csv file without a row
-        found = {name: self.found.get(name, text)[0] for name in super().types()}
-        return {name: WRITTEN_AS.get(type_, type_) for name, type_ in found.items()}
+        types = {name: self.found_types.get(name, text)[0] for name in super().types()}
+        return {name: WRITTEN_AS.get(type_, type_) for name, type_ in types.items()}
 
 
 class ParquetTable(Format):
@@ -131,7 +133,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     if not any(isinstance(value, pa.Scalar) for value in values):
         return pa.array(values, type_)
     scalars = [value if isinstance(value, pa.Scalar) else pa.scalar(value, type_) for value in values]
-    return pa.concat_arrays([pa.repeat(one if one.type == type_ else one.cast(type_), 1) for one in scalars])
+    return pa.concat_arrays([pa.repeat(value if value.type == type_ else value.cast(type_), 1) for value in scalars])
 
 
 def _row_groups(parts: Iterable[bytes]) -> Iterator[pa.Table]:

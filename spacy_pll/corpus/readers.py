@@ -107,12 +107,12 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
         raise InputError(f"There is no file or folder {path!r}. Give one, or - for standard input.")
     if not root.is_dir() and not root.is_file():
         raise InputError(f"{path!r} is a pipe or a device. Give - instead, and read it as standard input: < {path}")
-    found = files = [root]
+    entries = files = [root]
     if root.is_dir():
         # Hidden are also files of hidden folders, such as .ipynb_checkpoints, and the ._a.txt of macOS.
         names = sorted(file.relative_to(root) for file in root.rglob("*") if file.is_file() or file.is_symlink())
-        found = [root / name for name in names if not any(part.startswith(".") for part in name.parts)]
-        files = [file for file in found if format_of(file) in formats and not file.is_dir()]
+        entries = [root / name for name in names if not any(name_part.startswith(".") for name_part in name.parts)]
+        files = [file for file in entries if format_of(file) in formats and not file.is_dir()]
         for ending in beside:
             files = [file for file in files if format_of(file) != ending] or files
         if not files:
@@ -120,7 +120,7 @@ def list_files(path: str, formats: Collection[str] | None = None, beside: Sequen
     for name in map(str, files):
         if name.encode("utf8", "replace").decode("utf8") != name:
             raise InputError(f"The name of the file {name!r} is not UTF-8. Rename it.")  # no output could hold it
-    others = [f"{str(file.relative_to(root))!r}{' (a link)' * file.is_dir()}" for file in found if file not in files]
+    others = [f"{str(file.relative_to(root))!r}{' (a link)' * file.is_dir()}" for file in entries if file not in files]
     if others:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         count = "1 file" if len(others) == 1 else f"{len(others)} files"
@@ -189,12 +189,12 @@ def read_json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]
     """
     lines = ((number, line) for number, line in numbered_lines(file, name, options) if line.strip())
     first = [*islice(lines, 2)]
-    one, two = ([line.strip() for _, line in first] + ["", ""])[:2]
+    first_line, second_line = ([line.strip() for _, line in first] + ["", ""])[:2]
     # Also if the first line is damaged: in JSON of several lines, an object begins behind one of these marks alone.
-    are_lines = one[:1] == two[:1] == "{" and one[-1] not in "[,:"
+    are_lines = first_line[:1] == second_line[:1] == "{" and first_line[-1] not in "[,:"
     with suppress(ValueError, RecursionError):
-        value = json.loads(one or "{}")
-        are_lines |= isinstance(value, dict) and (bool(two) or not _list_in(value, options.column))
+        value = json.loads(first_line or "{}")
+        are_lines |= isinstance(value, dict) and (bool(second_line) or not _list_in(value, options.column))
     if are_lines:
         yield from _objects(chain(first, lines), name, options)
         return
@@ -221,8 +221,8 @@ def read_json(file: IO[bytes], name: str, options: ReadOptions) -> Iterator[Row]
 
 def _list_in(value: dict[str, Any], column: str | None) -> list[Any] | None:
     """The only list of objects in an object that is no text itself."""
-    found = [one for one in value.values() if isinstance(one, list) and one and isinstance(one[0], dict)]
-    return found[0] if len(found) == 1 and column not in value else None
+    lists = [member for member in value.values() if isinstance(member, list) and member and isinstance(member[0], dict)]
+    return lists[0] if len(lists) == 1 and column not in value else None
 
 
 def _parsed_json(text: str, location: str, rule: str) -> Any:
@@ -245,12 +245,12 @@ def _object(value: Any, location: str) -> dict[str, Any]:
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Nested:
     """RAISES (InputError): An object has a key twice. Python would keep the last value without a word."""
-    found = Nested()
+    by_key = Nested()
     for key, value in pairs:
-        if key in found.keys():
+        if key in by_key.keys():
             raise InputError(f"the key {key!r:.100} is there twice in one object. Rename one, or remove it.")
-        found[key] = value
-    return found
+        by_key[key] = value
+    return by_key
 
 
 def _read_table_rows(file: IO[bytes], name: str, options: ReadOptions, delimiter: str = ",") -> Iterator[Row]:
@@ -343,20 +343,20 @@ def _read_texts(
     column, unlike, is_there = options.column, None, False
     assert column is not None
     for location, row in read_rows(file, name, options):
-        text, problem, in_place, found = "", "", "", row.get(column)
-        is_row = column in row and not isinstance(found, Unreadable)
+        text, problem, in_place, value = "", "", "", row.get(column)
+        is_row = column in row and not isinstance(value, Unreadable)
         is_there |= is_row
         try:
             text = get_text(row, location, column)
             row.pop(column, None)
         except InputError as error:
-            if not isinstance(found, Missing) and not options.skip_errors:
+            if not isinstance(value, Missing) and not options.skip_errors:
                 raise RowError(error.problem, error.advice) if is_there else error from None
             problem = error.problem.removeprefix(f"{location}: ")
-            if isinstance(found, Missing):
+            if isinstance(value, Missing):
                 in_place = str(row.pop(column))
             else:  # which is written as it is
-                row[column] = writable(found.value if isinstance(found, Unreadable) else found)
+                row[column] = writable(value.value if isinstance(value, Unreadable) else value)
                 unlike = unlike or (None if is_row else error)
         yield Record(location, text, row, problem=problem, in_place=in_place)
     if unlike and not is_there:  # another column, or another format

@@ -45,11 +45,11 @@ class Nested(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         outer, _, inner = name.partition(".")
-        found = super().get(outer)
-        if isinstance(found, dict):
-            return found[inner]
-        if isinstance(found, list) and found and all(isinstance(one, dict) for one in found):
-            return [one[inner] for one in found]
+        value = super().get(outer)
+        if isinstance(value, dict):
+            return value[inner]
+        if isinstance(value, list) and value and all(isinstance(member, dict) for member in value):
+            return [member[inner] for member in value]
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
@@ -157,8 +157,8 @@ def get_text(row: dict[str, Any], location: str, column: str, setting: str | Non
             advice = f"If the one inside {outer!r} is meant, give {setting[:-1]}={f'{outer}.{column}'!r}`."
         elif outer := next((name for name, value in row.items() if _has_rows(value, column)), None):
             advice = f"The objects in the list {outer!r} have one. Write each of them as a line."
-        elif found := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
-            advice = f"If {found[0]!r} stands between columns, give it as `delimiter`, or write commas."
+        elif marks := [mark for mark in OTHER_DELIMITERS if any(mark in name for name in row)]:
+            advice = f"If {marks[0]!r} stands between columns, give it as `delimiter`, or write commas."
         elif has_spaces(row):
             advice = f"{advice} {AS_R_WRITES}"
         raise no_column(location, column, row, advice)

@@ -88,11 +88,11 @@ def score_to_file(
     output_path: str,
     resume: bool = False,
     force: bool = False,
-    found: Distribution | None = None,
+    distribution: Distribution | None = None,
 ) -> tuple[int, int, int] | None:
     """Score a corpus and write a file with its manifest. Until it is complete, results are in OUTPUT.parts.
 
-    found (Optional[Distribution]): Gets what became of all texts, also of those that were scored by earlier runs.
+    distribution (Optional[Distribution]): Gets what became of all texts, also of texts that earlier runs have scored.
     RETURNS (Optional[tuple[int, int, int]]): How many texts the file has, how many of them were scored by earlier runs,
         and in how many seconds. None if it was complete before.
     RAISES (InputError): The input cannot be read, or has changed while it was scored, or the output cannot hold these
@@ -108,8 +108,8 @@ def score_to_file(
     run = run.with_columns(nlp)
     with run.input.as_file() as source:
         rows, columns, records = _records_and_columns(run, source, nlp, output_format)
-        found = found or Distribution()
-        found.expect(rows)
+        distribution = distribution or Distribution()
+        distribution.expect(rows)
         fingerprints = read_all(records, parts.ends())
         total, skips = max(fingerprints), run.scoring.skip_errors
         output = output_format(rows, columns.types(), skips, columns.decimals.are_commas)
@@ -130,7 +130,7 @@ def score_to_file(
                 if parts.done != total:
                     what = f"at first it had {total:,} texts, and {parts.done:,} were scored"
                 raise _changed(run.input.path, what)
-            parts.merge(lambda blocks: output.merge(found.taken_from(blocks)))
+            parts.merge(lambda blocks: output.merge(distribution.taken_from(blocks)))
         return written
 
 
@@ -148,11 +148,11 @@ def _changed(path: str, what: str) -> InputError:
     )
 
 
-def score_to_stream(run: Run, found: Distribution | None = None) -> Iterator[bytes]:
+def score_to_stream(run: Run, distribution: Distribution | None = None) -> Iterator[bytes]:
     """Score a corpus and yield JSON lines as soon as texts are scored.
 
-    found (Optional[Distribution]): Gets whether some texts have scores. There may be any number of texts, so that what
-        comes after the first score is not kept.
+    distribution (Optional[Distribution]): Gets whether some texts have scores. There may be any number of texts, so
+        that what comes after the first score is not kept.
     """
     output_format = find_format(STANDARD_STREAM, ROWS_OF[run.table])
     nlp, total = run.make_pipeline(), None
@@ -164,8 +164,8 @@ def score_to_stream(run: Run, found: Distribution | None = None) -> Iterator[byt
     output = output_format(rows, columns.types(), run.scoring.skip_errors, columns.decimals.are_commas)
     with closing(run.scoring.score(nlp, records, total)) as texts:
         for text in texts:
-            if found and not found.some_scored:
-                found.add(text_outcomes([text], rows))
+            if distribution and not distribution.some_scored:
+                distribution.add(text_outcomes([text], rows))
             yield output.encode([text])
 
 
@@ -213,7 +213,7 @@ def _next_part(texts: Iterator[ScoredText], n_done: int, names: Names) -> list[S
         if text.ends_batch:
             if len(part) >= min(n_done, TEXTS_PER_PART) or time.monotonic() >= end:
                 break
-            n_pieces += sum(sums_of_doc(one.doc, names)[2] for one in part[n_counted:])
+            n_pieces += sum(sums_of_doc(scored.doc, names)[2] for scored in part[n_counted:])
             n_counted = len(part)
             if n_pieces >= PIECES_PER_PART:
                 break

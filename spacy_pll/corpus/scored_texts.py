@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..pipelines import PipelineSettings
 from ..progress import Forecast, with_progress
 from ..settings import BATCH_SIZE, at_least
-from ..stream.contexts import place
+from ..stream.contexts import doc_in_context
 from ..stream.outcomes import ERROR, TextError, empty_doc, unscored
 from ..stream.workers import Work, score_outcomes
 from .inputs import too_long, with_faults
@@ -109,6 +109,6 @@ def _readable(nlp: Language, record: Record) -> str | Doc:
         return record.text
     before, after = record.sides
     try:
-        return place(nlp, record.text, before, after)
+        return doc_in_context(nlp, record.text, before, after)
     except Exception:  # the pipeline fails in the same way, and its error belongs to this text
         return f"{before}{record.text}{after}"

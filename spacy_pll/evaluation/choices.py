@@ -42,8 +42,8 @@ def choices(
         Its setting `targets` has no effect where there are contexts.
     items (Iterable[Choice]): What `read_choices` reads, or your own.
     per_piece (bool): Compare means per wordpiece instead of sums.
-    ties (Literal["share", "first"]): What a tie of the right option with others counts: one share of it, so a half with
-        one other; or 1 if the right option comes first, and otherwise 0.
+    ties (Literal["share", "first"]): How a tie counts, if the right option is one of the best. share: 1 divided by the
+        number of equal options. first: 1 if the right option comes first, else 0.
     shared_pieces (bool): A wordpiece that context and text share belongs to the context, where it begins. Otherwise it
         is an error.
     batch_size, n_process, show_progress: See `spacy_pll.score`.

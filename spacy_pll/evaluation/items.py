@@ -98,9 +98,8 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> str:
 def levels(items: Iterable[Item], by: Sequence[str] | None = None) -> dict[tuple[str, ...], list[Group]]:
     """The groups that pairs or other items are divided into.
 
-    by (Optional[Sequence[str]]): Columns. The values of each column make groups. The combinations of the values of all
-        columns make groups, too, unless each group of one column lies in one group of the others. None:
-        `default_columns`.
+    by (Optional[Sequence[str]]): Columns. Each value of a column is a group. With several columns, each combination of
+        values is a group, too, unless that would only repeat the groups of one column. None: `default_columns`.
     RETURNS (dict[tuple[str, ...], list[Group]]): By columns, sorted by name. First, by none, all items as one group.
     RAISES (InputError): An item has no such column.
 

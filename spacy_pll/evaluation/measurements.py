@@ -63,8 +63,8 @@ def outcomes_of(scores: FloatArray, right: Sequence[int] | IntArray, ties: Ties 
 
     scores (float array, shape (items, options)): Minus infinity where an item has fewer options than others.
     right (Sequence[int]): The number of the right option of each item.
-    ties (Literal["share", "first"]): What a tie of the right option with others counts: one share of it, so a half with
-        one other; or 1 if the right option comes first, and otherwise 0.
+    ties (Literal["share", "first"]): How a tie counts, if the right option is one of the best. share: 1 divided by the
+        number of equal options. first: 1 if the right option comes first, else 0.
     """
     if np.isnan(scores).any():
         raise PLLError("A score is not a number (NaN), so its item has no outcome. Score the texts again.")

@@ -182,7 +182,7 @@ def rank_view(chosen: Chosen | None) -> None:
     pipeline.check_length([f"{before}{candidate}{after}" for candidate in candidates])
     ranked = scored(pipeline, settings, rank, shared, before, after, *candidates)
     st.markdown(say_metric(*chosen))
-    rows = [(one.text, one.probability, one.score, one.mean, one.pieces) for one in ranked]
+    rows = [(filler.text, filler.probability, filler.score, filler.mean, filler.pieces) for filler in ranked]
     table = pd.DataFrame(rows, columns=["candidate", "probability", "score", "per piece", "pieces"])
     show_table(table.sort_values("probability", ascending=False, kind="stable"))
     st.html(str(render_continuations(ranked, attr=pipeline.attr, jupyter=False)))
@@ -294,7 +294,7 @@ def on_page(message: str) -> str:
 def as_markdown(text: str) -> str:
     """A text so that Streamlit, which reads Markdown, shows it as it is, but for names in backticks: these are code."""
     parts = re.split(r"(`[^`\n]+`)", text)
-    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", written) for written in parts[::2]]
     return "".join(parts).replace("\n", "  \n")
 
 

@@ -66,16 +66,16 @@ class SharedPipeline:
             error, because the page is gone, its place in the queue is free.
         """
         changes = {name: settings.scoring[name] for name in ("metrics", "words") if name in settings.scoring}
-        place = object()
-        self._queue.append(place)
+        request = object()
+        self._queue.append(request)
         try:
-            while before := self._queue.index(place):
+            while before := self._queue.index(request):
                 wait(before)
                 time.sleep(0.2)
             wait(0)
             yield make_pipeline(self._nlp, **changes)
         finally:
-            self._queue.remove(place)
+            self._queue.remove(request)
 
     def ask(
         self, scorer: Callable[..., Any], settings: PipelineSettings, *texts: Any, wait: Callable[[int], object]
@@ -91,7 +91,7 @@ class SharedPipeline:
                 return answer
             warnings.simplefilter("always")
             result = scorer(nlp, *texts)
-            messages = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+            messages = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
             answer = self._answers[question] = result, list(dict.fromkeys(messages))
             if len(self._answers) > KEPT_ANSWERS:
                 del self._answers[next(iter(self._answers))]  # the oldest

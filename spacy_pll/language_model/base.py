@@ -21,6 +21,7 @@ from ..documentation import page
 from ..errors import PLLError
 from ..metrics import get_metric, names_of
 from ..scoring.passes import Batch, PassLimits
+from ..scoring.wordpieces import in_full
 from . import BUILTIN, BUILTIN_LANGUAGE, BUILTIN_NAME, BUILTIN_NAMES
 from .protocol import Description, Loaded
 from .reading.checkpoint import Checkpoint, fits, read_checkpoint, read_unrounded, to_device, write_checkpoint
@@ -45,6 +46,7 @@ from .running.onednn import warn_if_emulated
 from .running.row_attention import TILE
 from .running.torch_settings import usual_tensors
 from .running.trials import make_texts
+from .running.unable import Unable
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,13 @@ class LoadedModel(Loaded):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.tokenizer.encode_special_tokens = self.checkpoint.tokenizer.split_special_tokens  # a copy has lost it
+        self.reset_tokenizer()  # a copy has lost how it reads special tokens
+
+    def reset_tokenizer(self) -> None:
+        """Let the tokenizer read texts as when it was loaded. Whoever has it may have called it in another way."""
+        tokenizer, split = in_full(self.tokenizer), self.checkpoint.tokenizer.split_special_tokens
+        if getattr(tokenizer, "encode_special_tokens", None) != split:
+            tokenizer.encode_special_tokens = split
 
 
 class Owned(Protocol):
@@ -170,6 +178,7 @@ class TransformerLanguageModel:
                 )
                 if groups and loaded.groups is None:
                     loaded = self.loaded = replace(loaded, groups=self._try_groups(loaded))
+        loaded.reset_tokenizer()
         return loaded
 
     @usual_tensors()
@@ -260,7 +269,7 @@ class TransformerLanguageModel:
         max_targets = max(1, max_positions // log_probs.positions_per_target)
         try:
             layers = len(forward.narrowing.layers())
-        except AttributeError:  # they are not found
+        except Unable:  # they are not found
             layers = 1
         parameters = n_parameters(transformer)
         cost = pass_cost(forward.device.type, self.precision, layers, parameters)

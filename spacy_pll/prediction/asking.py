@@ -113,7 +113,7 @@ class Asking:
             metrics=tuple(self.metrics),
             n_added_masks=max(one.n_added_masks for one in metrics),
             masks=any(one.masks for one in metrics),
-            of_words=[name for name, one in zip(names, metrics) if one.looks_at_words],
+            of_words=[name for name, one in zip(names, metrics) if one.depends_on_words],
         )
 
     def looked_up(self) -> list[Metric]:

@@ -60,9 +60,10 @@ def with_next_ahead(submitted: Iterable[T], on_gpu: bool) -> Iterator[T]:
 def ends_of_batches(
     estimate: Callable[[Text], int], loaded: Loaded, max_docs: int, n_before: int = 0
 ) -> Callable[[Text], bool]:
-    """A function that says of one text after the other whether a batch ends with it. A batch has so many texts, or as
-    many as a CPU reads in two or three seconds, if they are short enough. Where it ends depends on its own texts and on
-    how many come before it, so a run may begin behind any batch.
+    """A function that is called with each text, in order, and says whether a batch ends with it. A batch ends after
+    `max_docs` texts, or after `Loaded.ids_at_once` ids if these come first: a CPU reads them in two or three seconds.
+    This depends only on the texts of the batch and on the number of texts before it, so a run may begin behind any
+    batch.
 
     estimate (Callable): About how many ids are read for a text.
     max_docs (int): The most texts in a batch. For a GPU, they may become more (`GPU_DOCS`).

@@ -88,13 +88,13 @@ def read_assays(path: str, folder: str, column: str = "mutant", **file_options: 
     ```
     """
     sheet = list[tuple[str, Path, Assay]]()
-    for _, place, row, _ in rows_of(path, "assays", FileOptions.of(file_options, "assays")):
-        name, sequence, file = (get_text(row, place, key, None).strip() for key in SHEET)
-        sheet.append((place, Path(folder, file), Assay(name, sequence, [], row)))
-    _check_names((assay.name, place) for place, _, assay in sheet)
-    for place, table, _ in sheet:
+    for _, where, row, _ in rows_of(path, "assays", FileOptions.of(file_options, "assays")):
+        name, sequence, file = (get_text(row, where, key, None).strip() for key in SHEET)
+        sheet.append((where, Path(folder, file), Assay(name, sequence, [], row)))
+    _check_names((assay.name, where) for where, _, assay in sheet)
+    for where, table, _ in sheet:
         if not table.is_file():
-            raise InputError(f"{place}: there is no file {table.name!r} in {str(table.parent)!r}.")
+            raise InputError(f"{where}: there is no file {table.name!r} in {str(table.parent)!r}.")
     for _, table, assay in sheet:
         yield assay._replace(variants=read_variants(str(table), column, **file_options))
 
@@ -107,14 +107,14 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
     RAISES (InputError): There is no such column, a protein has no sequence, or two.
     """
     of_protein, known = defaultdict[str, list[Variant]](list), dict[str, str]()
-    for place, item in with_places(items):
+    for where, item in with_places(items):
         row = dict(item.fields)
-        name = get_text(row, place, protein, "`protein`").strip()
+        name = get_text(row, where, protein, "`protein`").strip()
         if not isinstance(sequences, str) and name not in sequences:
-            raise InputError(f"{place}: there is no sequence of {name!r}. There are: {', '.join(sequences):.200}.")
-        own = get_text(row, place, sequences, "`sequences`").strip() if isinstance(sequences, str) else sequences[name]
+            raise InputError(f"{where}: there is no sequence of {name!r}. There are: {', '.join(sequences):.200}.")
+        own = get_text(row, where, sequences, "`sequences`").strip() if isinstance(sequences, str) else sequences[name]
         if known.setdefault(name, own) != own:
-            raise InputError(f"{place}: {name!r} has another sequence here than before.", "Give them two names.")
+            raise InputError(f"{where}: {name!r} has another sequence here than before.", "Give them two names.")
         of_protein[name].append(item)
     _check_names((name, of_one[0].place or "") for name, of_one in of_protein.items())
     return [Assay(name, known[name], of_one) for name, of_one in of_protein.items()]
@@ -123,11 +123,11 @@ def divide_by_protein(items: Iterable[Variant], protein: str, sequences: str | M
 def _check_names(names: Iterable[tuple[str, str]]) -> None:
     """RAISES (InputError): A name cannot be that of a file, or occurs twice."""
     seen = set[str]()
-    for name, place in names:
+    for name, where in names:
         if not name or name.startswith(".") or any(mark in name for mark in "/\\:\0"):
-            raise InputError(f"{place}: {name!r} cannot be the name of a file of scores.", "Give it another name.")
+            raise InputError(f"{where}: {name!r} cannot be the name of a file of scores.", "Give it another name.")
         if name in seen:
-            raise InputError(f"{place}: {name!r} occurs twice, and each has a file of scores.", "Give it another name.")
+            raise InputError(f"{where}: {name!r} occurs twice, and each has a file of scores.", "Give it another name.")
         seen.add(name)
 
 
@@ -194,7 +194,7 @@ def score_assays(
     settings |= {"offset": offset, "u_as_t": u_as_t, "mask_margin": scorer.settings.mask_margin}
     to_do = list[tuple[Assay, bool, dict[str, Any]]]()
     for assay in assays:  # what is wrong with one of them is said before any is scored
-        content = repr([(one.mutant, one.fields) for one in assay.variants]).encode("utf8", "surrogatepass")
+        content = repr([(variant.mutant, variant.fields) for variant in assay.variants]).encode("utf8", "surrogatepass")
         now = {**settings, "sequence": assay.sequence, "variants": sha256(content).hexdigest()}
         check_free(assay.variants, method)
         if measured is not None:
@@ -215,7 +215,7 @@ def score_assays(
             kept = KeptScores(table, resume=not force, force=force)
             kept.about = now
             with kept.until_done():
-                found = variants(
+                scored = variants(
                     nlp,
                     assay.sequence,
                     assay.variants,
@@ -227,17 +227,17 @@ def score_assays(
                     kept=kept,
                 )
                 write_json(manifest, now)
-                write_table(table, list(found.rows()))
+                write_table(table, list(scored.rows()))
         yield AssayScore(assay, table, None if measured is None else _correlation(assay, table, measured, method))
 
 
 def _correlation(assay: Assay, table: Path, measured: str, method: Method) -> Estimate | None:
     """Spearman's rho of the scores in a table with what was measured."""
-    files = FileOptions(delimiter=";") if have_commas(one.fields for one in assay.variants) else DEFAULT_FILES
-    scored = [Variant("", row, place) for _, place, row, _ in rows_of(str(table), "scores", files)]
+    files = FileOptions(delimiter=";") if have_commas(variant.fields for variant in assay.variants) else DEFAULT_FILES
+    scored = [Variant("", row, where) for _, where, row, _ in rows_of(str(table), "scores", files)]
     # What was measured is as it was read, unless someone has changed the order of the table.
     is_in_order = len(scored) == len(assay.variants) and all(
-        one.mutant in map(label_of, row.fields.values()) for one, row in zip(assay.variants, scored)
+        variant.mutant in map(label_of, row.fields.values()) for variant, row in zip(assay.variants, scored)
     )
     effects = measured_effects(assay.variants if is_in_order else scored, measured)
     return rank_correlation(measured_effects(scored, column_of(method)), effects)
@@ -255,11 +255,11 @@ def mean_correlation(scores: Sequence[AssayScore], levels: Sequence[str] = ()) -
     levels (Sequence[str]): Columns of the sheet. The mean is that of the means of the groups of the first one, each of
         which is that of the groups of the next.
     """
-    scores = [one for one in scores if one.correlation]
-    means = [one.correlation.value for one in scores if one.correlation]
+    scores = [score for score in scores if score.correlation]
+    means = [score.correlation.value for score in scores if score.correlation]
     if levels:
         groups = defaultdict[str, list[AssayScore]](list)
-        for one in scores:
-            groups[label_of(one.assay.fields[levels[0]])].append(one)
+        for score in scores:
+            groups[label_of(score.assay.fields[levels[0]])].append(score)
         means = [mean_correlation(group, levels[1:]) for group in groups.values()]
     return float(np.mean(means)) if means else float("nan")

@@ -118,14 +118,14 @@ def variants_cli(
             many = divide_by_protein(read_variants(path, column, **vars(files)), protein, sequences)
         else:
             many, measured = list(read_assays(path, str(assays), column, **vars(files))), measured or "DMS_score"
-        read = [str(Path(assays, label_of(one.fields["DMS_filename"]))) for one in many if assays]
+        read = [str(Path(assays, label_of(assay.fields["DMS_filename"]))) for assay in many if assays]
         inputs = [path, fasta or "", settings.model, settings.code or "", *read]
-        check_apart([file for one in many for file in files_of(output, one)], inputs)
+        check_apart([file for assay in many for file in files_of(output, assay)], inputs)
         score_many(settings, many, output, measured, force=force, **options_of_variants)
         return
     kept = check_outputs(force, resume, output, (output, TABLES), (plot, PICTURES))
     items = None if path is None else read_variants(path, column, **vars(files))
-    check_parquet(output, [one.fields for one in items or ()])
+    check_parquet(output, [item.fields for item in items or ()])
     # What can be wrong is said before anything is scored.
     effects = None if measured is None else measured_effects(items or (), measured)
     if plot and items and all(":" in item.mutant or item.mutant.isalpha() for item in items):
@@ -133,16 +133,16 @@ def variants_cli(
     of_protein = sequence if sequence is not None else read_fasta(str(fasta))
     nlp = make_pipeline(settings)
     kept.about = {**describe_scorer(nlp, settings), "run": options_of_variants}
-    digest = digest_of((one.mutant, one.fields) for one in items or ())
+    digest = digest_of((item.mutant, item.fields) for item in items or ())
     kept.about_outputs = {"column": column, **vars(files), "measured": measured, "variants": digest}
     with kept.until_done():
-        found = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
-        say(summary(found))
+        scored = variants(nlp, of_protein, items, show_progress=True, kept=kept, **options_of_variants)
+        say(summary(scored))
         if effects is not None:
-            rho = found.correlation(str(measured))
-            say(rho_table([with_effects(rho, effects, str(measured), found.method)]))
-        save(output, write_table, list(found.rows()))
-        save(plot, draw, found.plot)
+            rho = scored.correlation(str(measured))
+            say(rho_table([with_effects(rho, effects, str(measured), scored.method)]))
+        save(output, write_table, list(scored.rows()))
+        save(plot, draw, scored.plot)
 
 
 def with_effects(rho: Estimate | None, effects: FloatArray, measured: str, method: str, **of_group: Any) -> Measurement:
@@ -191,10 +191,10 @@ def rho_table(measured: Sequence[Measurement]) -> str:
     return measurement_table(measured, "variants") + note
 
 
-def summary(found: VariantScores) -> str:
+def summary(scored: VariantScores) -> str:
     """The highest and the lowest scores."""
-    order = (-found.scores).argsort(kind="stable").tolist()
-    rows = [(f"{found.variants[i].mutant:.60}", f"{found.scores[i]:.3f}") for i in order]
+    order = (-scored.scores).argsort(kind="stable").tolist()
+    rows = [(f"{scored.variants[i].mutant:.60}", f"{scored.scores[i]:.3f}") for i in order]
     if len(rows) > 2 * SHOWN:
         rows[SHOWN:-SHOWN] = [("...", "")]
-    return text_table([(f"variants ({len(order):,})", found.method), *rows])
+    return text_table([(f"variants ({len(order):,})", scored.method), *rows])

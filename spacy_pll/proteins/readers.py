@@ -31,13 +31,13 @@ def read_variants(path: str, column: str = "mutant", **file_options: Any) -> lis
     spacy_pll.read_variants("variants.csv")[1].mutant  # 'T3S:Y5F'
     ```
     """
-    found = [
-        Variant(get_text(row, place, column).strip(), {**of_file, **row}, place)
-        for _, place, row, of_file in rows_of(path, "variants", FileOptions.of(file_options, "variants"))
+    read = [
+        Variant(get_text(row, where, column).strip(), {**of_file, **row}, where)
+        for _, where, row, of_file in rows_of(path, "variants", FileOptions.of(file_options, "variants"))
     ]
-    if not found:
+    if not read:
         raise InputError(f"There is no variant in {path!r}.")
-    return found
+    return read
 
 
 def read_fasta(path: str) -> str:
@@ -69,24 +69,24 @@ def read_sequences(path: str) -> dict[str, str]:
     """
     if not Path(path).is_file():
         raise InputError(f"There is no file {path!r}. Give a FASTA file.")
-    found, name = dict[str, str](), ""
+    sequences, name = dict[str, str](), ""
     lines = Path(path).read_text("utf-8-sig", errors="replace").split("\n")
-    for place, line in ((f"{path}, line {number}", line.rstrip()) for number, line in enumerate(lines, 1)):
+    for where, line in ((f"{path}, line {number}", line.rstrip()) for number, line in enumerate(lines, 1)):
         if line.startswith(">"):
             name = (line[1:].split() or [""])[0]
-            if name in found:
-                raise InputError(f"{place}: a second sequence with the name {name!r:.60}.", "Rename it.")
-            found[name] = ""
-        elif line and not found:
-            raise InputError(f"{place}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
+            if name in sequences:
+                raise InputError(f"{where}: a second sequence with the name {name!r:.60}.", "Rename it.")
+            sequences[name] = ""
+        elif line and not sequences:
+            raise InputError(f"{where}: a FASTA file begins with '>' and a name. It is {line!r:.60}.")
         elif wrong := next((letter for letter in line if not "A" <= letter <= "Z"), None):
             advice = "Write capital letters alone, without white space, gaps or a stop."
-            raise InputError(f"{place}: {wrong!r} is no residue.", advice)
+            raise InputError(f"{where}: {wrong!r} is no residue.", advice)
         elif line:
-            found[name] += line
-    if not found or not all(found.values()):
-        which = next((f" {name!r}" for name in found if not found[name]), "")
+            sequences[name] += line
+    if not sequences or not all(sequences.values()):
+        which = next((f" {name!r}" for name in sequences if not sequences[name]), "")
         raise InputError(
             f"There is no sequence{which} in {path!r}.", "A FASTA file has '>' and a name, and lines of residues."
         )
-    return found
+    return sequences

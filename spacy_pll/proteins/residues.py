@@ -31,8 +31,9 @@ class Substitution(NamedTuple):
     residue: str
 
 
-# What is seen at the other sites of a variant while one is asked about: masks, residues of the sequence, those of the
-# variant, or those of the one whose residue is asked about. The names are those of RNAGym's fills.
+# What the model sees at the other sites of a variant while it is asked about one site: masks, the residues of the
+# sequence (wt), the residues of the variant (mut), or (match) the residues of whichever has the residue that is asked
+# about. RNAGym's fills have these names.
 Others = Literal["mask", "wt", "mut", "match"]
 
 
@@ -86,14 +87,14 @@ class Residues:
         ids = self._read(residue).ids.tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.loaded.unknown_id else None
 
-    def check(self, residue: str, place: str) -> None:
+    def check(self, residue: str, where: str) -> None:
         """RAISES (InputError): The model does not know it."""
         if residue in self.ids:
             return
-        if (found := self.id_of(residue)) is None:
+        if (number := self.id_of(residue)) is None:
             advice = f"Write {residue.upper()!r}." if residue.islower() else "Leave it out, or choose another `model`."
-            raise InputError(f"{place}: the model does not know {residue!r} as a residue.", advice)
-        self.ids[residue] = found
+            raise InputError(f"{where}: the model does not know {residue!r} as a residue.", advice)
+        self.ids[residue] = number
 
     def read_with(self, question: Question) -> tuple[int, tuple[int, ...], tuple[Substitution, ...]]:
         """What questions have in common that a context answers: its first site, the sites that are masked together, and
@@ -112,30 +113,30 @@ class Residues:
         self, sites: Sequence[int], start: int, masked: tuple[int, ...], changed: tuple[Substitution, ...]
     ) -> Context:
         """What is read to answer questions about some sites: see `read_with`."""
-        pieces, place = self.pieces, np.arange(start, start + self.size)
-        ids = pieces.ids[place]
-        for one in changed:
-            ids[place == one.site] = self.ids[one.residue]
-        read, together = np.concatenate([pieces.prefix, ids, pieces.suffix]), np.isin(place, masked) if masked else None
-        return Context.asking(read, len(pieces.prefix), np.isin(place, sites), together)
+        pieces, site = self.pieces, np.arange(start, start + self.size)
+        ids = pieces.ids[site]
+        for substitution in changed:
+            ids[site == substitution.site] = self.ids[substitution.residue]
+        read, together = np.concatenate([pieces.prefix, ids, pieces.suffix]), np.isin(site, masked) if masked else None
+        return Context.asking(read, len(pieces.prefix), np.isin(site, sites), together)
 
 
 def terms(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, str, int]]:
-    """What a variant's score is the sum of: for each of its sites, the log-probability of its residue and minus that of
-    the residue of the sequence, each with the question whose answer has it.
+    """The terms of a variant's score. Each site has two: plus the log-probability of the variant's residue, and minus
+    the log-probability of the sequence's residue. A term is the question that is asked, the residue, and the sign.
 
-    others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at its other sites. None: Nothing is masked.
+    others (Optional[Literal["mask", "wt", "mut", "match"]]): What is seen at the other sites. None: nothing is masked.
     """
-    sites = tuple(sorted(one.site for one in several))
+    sites = tuple(sorted(substitution.site for substitution in several))
     changed = tuple(sorted(several)) if len(several) > 1 else ()
-    for one in several:
+    for substitution in several:
         if others in (None, "mask"):
-            of_sequence = of_variant = Question(one.site, sites if others else ())
+            of_sequence = of_variant = Question(substitution.site, sites if others else ())
         else:
-            of_sequence = Question(one.site, (one.site,))
+            of_sequence = Question(substitution.site, (substitution.site,))
             of_variant = of_sequence._replace(changed=changed)
-        yield (of_sequence if others == "wt" else of_variant), one.residue, 1
-        yield (of_variant if others == "mut" else of_sequence), one.wild_type, -1
+        yield (of_sequence if others == "wt" else of_variant), substitution.residue, 1
+        yield (of_variant if others == "mut" else of_sequence), substitution.wild_type, -1
 
 
 def marginals(
@@ -149,15 +150,17 @@ def marginals(
     residues.ids = dict(sorted(residues.ids.items()))  # what is kept has a column for each, whatever comes first
     kept.about = {**kept.about, "residues": "".join(residues.ids)}
     asked = [(number, *term) for number, several in enumerate(variants) for term in terms(several, others)]
-    distinct = sorted({one for _, one, *_ in asked}, key=lambda one: (*residues.read_with(one), one.site))
+    distinct = sorted(
+        {question for _, question, *_ in asked}, key=lambda question: (*residues.read_with(question), question.site)
+    )
     kept.begin(distinct, "sites")
-    found = kept.each(
+    answers = kept.each(
         lambda done: in_batches(answer(residues, others is not None, distinct[done:])),
         len(distinct),
         show_progress=show,
     )
-    log_probs = np.array([*found])
-    row, column = ({one: number for number, one in enumerate(some)} for some in (distinct, residues.ids))
+    log_probs = np.array([*answers])
+    row, column = ({key: number for number, key in enumerate(keys)} for keys in (distinct, residues.ids))
     scores = np.zeros(len(variants))
     for number, question, residue, sign in asked:
         scores[number] += sign * log_probs[row[question], column[residue]]
@@ -178,12 +181,13 @@ def answer(residues: Residues, masks: bool, questions: Sequence[Question]) -> It
     most = max(1, loaded.ids_at_once // residues.size)  # rows
     batches: Iterable[Iterable[Question]] = minibatch(questions, most)
     if not masks or asking.mask_margin is not None:  # all sites that are read together share a row
-        together = ([*some] for _, some in groupby(questions, residues.read_with))
+        together = ([*together_read] for _, together_read in groupby(questions, residues.read_with))
         batches = map(chain.from_iterable, minibatch(together, most))
 
     def submit(batch: Iterable[Question]) -> PendingLogProbs:
         contexts = (
-            residues.context([one.site for one in some], *read) for read, some in groupby(batch, residues.read_with)
+            residues.context([question.site for question in asked], *read)
+            for read, asked in groupby(batch, residues.read_with)
         )
         return asking.submit_ids(Contexts.of([*contexts]), loaded, ids)
 
@@ -203,8 +207,8 @@ def whole_variants(residues: Residues, variants: Sequence[str], kept: KeptScores
             yield [float(np.sum(scores)) for scores in scores_of_residues(residues.asking, pending)]
 
     kept.begin(sequences, "sequences")
-    found = kept.each(lambda done: in_batches(find(done)), len(sequences), show_progress=show)
-    scores = np.array([*found])
+    sums = kept.each(lambda done: in_batches(find(done)), len(sequences), show_progress=show)
+    scores = np.array([*sums])
     return scores[1:] - scores[0]
 
 

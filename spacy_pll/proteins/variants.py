@@ -77,11 +77,11 @@ class VariantScores:
 
     def matrix(self) -> FloatArray:
         """The scores of single substitutions, NaN where there is none. Shape (letters, sites), as `letters`."""
-        found = np.full((len(self.letters), len(self.sequence)), np.nan)
+        scores = np.full((len(self.letters), len(self.sequence)), np.nan)
         for several, score in zip(self.substitutions, self.scores):
             if len(several) == 1 and several[0].residue in self.letters:
-                found[self.letters.index(several[0].residue), several[0].site] = score
-        return found
+                scores[self.letters.index(several[0].residue), several[0].site] = score
+        return scores
 
     def correlation(self, column: str) -> Estimate | None:
         """Spearman's rho with the measured effects in a column (`rank_correlation`).
@@ -136,9 +136,9 @@ def variants(
         With "pseudo-ppl" also whole sequences, which may have insertions and deletions. None: all single substitutions
         by one of the 20 amino acids, or of the four nucleotides if these are what the model knows.
     method (Literal["masked-marginals", "wt-marginals", "pseudo-ppl"]): How variants are scored: see above.
-    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what is seen at the other sites of a variant
-        of several substitutions: masks, the residues of the sequence, those of the variant, or (match) those of the
-        variant for log p(other residue) and those of the sequence for log p(residue of the sequence).
+    others (Literal["mask", "wt", "mut", "match"]): With masked-marginals, what the model sees at the other sites of a
+        variant with several substitutions. mask: masks. wt: the residues of the sequence. mut: the residues of the
+        variant. match: the variant when a new residue is scored, the sequence when a residue of the sequence is.
     offset (int): The number of the first residue of the sequence.
     u_as_t (bool): Read U as T, for RNA under a model that has learned T.
     show_progress (bool): Show a progress bar.
@@ -168,16 +168,16 @@ def variants(
         ambiguous = {letter.lower(): meaning for letter, meaning in ambiguous.items()}
     if mutants is None:
         mutants = all_single(sequence.translate(spelled), offset, letters.translate(spelled), ambiguous)
-    items = [Variant(one) if isinstance(one, str) else one for one in mutants]
+    items = [Variant(mutant) if isinstance(mutant, str) else mutant for mutant in mutants]
     if not items:
         raise InputError("There is no variant.")
     check_free(items, method)
-    named = [(place, one.mutant.translate(read)) for place, one in with_places(items)]
+    named = [(where, item.mutant.translate(read)) for where, item in with_places(items)]
     parsed = [  # a whole sequence, or substitutions
         mutant
         if method == "pseudo-ppl" and mutant.isalpha() and mutant.upper() not in WILD_TYPE
-        else parse_variant(mutant, sequence, offset, place)
-        for place, mutant in named
+        else parse_variant(mutant, sequence, offset, where)
+        for where, mutant in named
     ]
     kept = kept or KeptScores()
     kept.about = {**kept.about, "sequence": sequence}
@@ -187,19 +187,19 @@ def variants(
             f"{len(unclear)} of {len(sequence)} letters of the sequence stand for several {kind}, such as "
             f"{unclear[0]}. The model reads them as they are. There are no variants at these sites."
         )
-    for (place, mutant), one in zip(named, parsed):
-        is_whole = isinstance(one, str)
+    for (where, mutant), variant in zip(named, parsed):
+        is_whole = isinstance(variant, str)
         for letter in dict.fromkeys(mutant if is_whole else filter(str.isalpha, mutant)):
-            residues.check(letter, f"{place}, {mutant!r:.100}")
+            residues.check(letter, f"{where}, {mutant!r:.100}")
             if letter in ambiguous and not (is_whole and letter in sequence):
                 raise InputError(
-                    f"{place}, {mutant!r:.100}: {letter!r} stands for {ambiguous[letter]}, so what a model says "
+                    f"{where}, {mutant!r:.100}: {letter!r} stands for {ambiguous[letter]}, so what a model says "
                     "of it is no probability of a residue.",
                     "Name one residue, or leave this variant out.",
                 )
-    substitutions = [() if isinstance(one, str) else one for one in parsed]
+    substitutions = [() if isinstance(variant, str) else variant for variant in parsed]
     if method == "pseudo-ppl":
-        texts = [one if isinstance(one, str) else with_substitutions(sequence, one) for one in parsed]
+        texts = [variant if isinstance(variant, str) else with_substitutions(sequence, variant) for variant in parsed]
         scores = whole_variants(residues, texts, kept, show_progress)
     else:
         seen = None if method == "wt-marginals" else others
@@ -209,7 +209,7 @@ def variants(
 
 def with_substitutions(sequence: str, several: Iterable[Substitution]) -> str:
     """The sequence of a variant."""
-    changed = {one.site: one.residue for one in several}
+    changed = {substitution.site: substitution.residue for substitution in several}
     return "".join(changed.get(site, residue) for site, residue in enumerate(sequence))
 
 
@@ -219,7 +219,9 @@ def letters_of(residues: Residues) -> str:
     """
     in_case = str.lower if residues.sequence.islower() else str.upper
     nucleotides = ("ACGU", "ACGT") if "U" in residues.sequence.upper() else ("ACGT", "ACGU")
-    known = (one for one in map(in_case, (AMINO_ACIDS, *nucleotides)) if None not in map(residues.id_of, one))
+    known = (
+        letters for letters in map(in_case, (AMINO_ACIDS, *nucleotides)) if None not in map(residues.id_of, letters)
+    )
     return next(known, AMINO_ACIDS)
 
 
@@ -236,26 +238,30 @@ def all_single(
             yield Variant(f"{wild_type}{position}{residue}", fields)
 
 
-def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Substitution, ...]:
-    """The substitutions of a variant. RAISES (InputError): They do not fit the sequence. It begins with the place."""
-    found = list[Substitution]()
-    for part in text.split(":"):
-        match = _SUBSTITUTION.fullmatch(part.strip())
+def parse_variant(text: str, sequence: str, offset: int, where: str) -> tuple[Substitution, ...]:
+    """The substitutions of a variant.
+
+    where (str): What it is, for messages.
+    RAISES (InputError): They do not fit the sequence.
+    """
+    substitutions = list[Substitution]()
+    for given in text.split(":"):
+        match = _SUBSTITUTION.fullmatch(given.strip())
         if match is None:
             advice = (
                 "Write the residue of the sequence, its number and the other residue, such as 'A24G', and colons "
                 "between several: 'A24G:K30R'."
             )
-            if part.upper() in WILD_TYPE:
+            if given.upper() in WILD_TYPE:
                 advice = "If it stands for the sequence itself, leave it out: its score is 0."
-            elif len(part) > 1 and part.isalpha():
+            elif len(given) > 1 and given.isalpha():
                 advice = "It has no number: compare whole sequences with `method='pseudo-ppl'`."
-            raise InputError(f"{place}: {part!r:.100} is no substitution.", advice)
+            raise InputError(f"{where}: {given!r:.100} is no substitution.", advice)
         wild_type, number, residue = match.groups()
         site, last = int(number) - offset, offset + len(sequence) - 1
         if not 0 <= site < len(sequence):
             raise InputError(
-                f"{place}: {part!r} is outside of the sequence, whose residues have the numbers {offset} to {last}.",
+                f"{where}: {given!r} is outside of the sequence, whose residues have the numbers {offset} to {last}.",
                 "If the first residue has another number, give it as `offset`.",
             )
         if (own := sequence[site]) != wild_type:
@@ -263,12 +269,12 @@ def parse_variant(text: str, sequence: str, offset: int, place: str) -> tuple[Su
             if own == wild_type.swapcase():
                 fitting = residue.upper() if own.isupper() else residue
                 advice = f"The case of letters counts: write {own}{number}{fitting}."
-            wrong = f"{place}: {part!r} does not fit the sequence, which has {own!r} as residue {number}."
+            wrong = f"{where}: {given!r} does not fit the sequence, which has {own!r} as residue {number}."
             raise InputError(wrong, advice)
-        if any(one.site == site for one in found):
-            raise InputError(f"{place}: {text!r} has two substitutions of residue {number}.")
-        found.append(Substitution(site, wild_type, residue))
-    return tuple(found)
+        if any(earlier.site == site for earlier in substitutions):
+            raise InputError(f"{where}: {text!r} has two substitutions of residue {number}.")
+        substitutions.append(Substitution(site, wild_type, residue))
+    return tuple(substitutions)
 
 
 def column_of(method: Method) -> str:
@@ -278,12 +284,12 @@ def column_of(method: Method) -> str:
 
 def with_places(variants: Iterable[Variant]) -> Iterator[tuple[str, Variant]]:
     """Variants, each with where it is, for messages."""
-    return ((one.place or f"Variant {number}", one) for number, one in enumerate(variants, 1))
+    return ((variant.place or f"Variant {number}", variant) for number, variant in enumerate(variants, 1))
 
 
 def check_free(variants: Iterable[Variant], method: Method) -> None:
     """RAISES (InputError): A column of the variants has the name of the scores."""
-    if any(column_of(method) in one.fields for one in variants):
+    if any(column_of(method) in variant.fields for variant in variants):
         raise InputError(f"The variants have a column {column_of(method)!r}, as their scores do. Rename it.")
 
 
@@ -293,18 +299,18 @@ def measured_effects(variants: Iterable[Variant], column: str) -> FloatArray:
     RAISES (InputError): A variant has no such column, or text in it, or none has a number.
     """
     placed = list(with_places(variants))
-    for place, variant in placed:
+    for where, variant in placed:
         if column not in variant.fields:
             names = listed(column, variant.fields)
-            raise InputError(f"{place}: there is no column {column!r}. The other columns are: {names}")
+            raise InputError(f"{where}: there is no column {column!r}. The other columns are: {names}")
     effects = numbers_in([variant.fields[column] for _, variant in placed])
-    for (place, variant), effect in zip(placed, effects):
+    for (where, variant), effect in zip(placed, effects):
         if effect is None:
-            raise InputError(f"{place}: {column!r} must be a number. It is {variant.fields[column]!r:.100}.")
-    found = np.array(effects, dtype=np.float64)
-    if not np.isfinite(found).any():
+            raise InputError(f"{where}: {column!r} must be a number. It is {variant.fields[column]!r:.100}.")
+    numbers = np.array(effects, dtype=np.float64)
+    if not np.isfinite(numbers).any():
         raise InputError(f"No variant has a number in the column {column!r}.")
-    return found
+    return numbers
 
 
 def rank_correlation(scores: FloatArray, effects: FloatArray) -> Estimate | None:

@@ -102,8 +102,8 @@ class GroupBatch(Batch):
         ids = xp.where(is_content, flat.ids[(begin + at).clip(max=len(flat.ids) - 1)], self.pad_id)
         true = xp.where(is_content, at, 0)
         row, slot = flat.member_row[self.runs] - self.rows.start, flat.slot[self.runs] - self.slots.start
-        place = length[row, 0] + slot
-        ids[row, place], true[row, place] = flat.member[self.runs], flat.true[self.runs]
+        column = length[row, 0] + slot
+        ids[row, column], true[row, column] = flat.member[self.runs], flat.true[self.runs]
         group = xp.full((self.n_rows, self.n_slots), -1)
         # Counted from the first of these: half a row may have fewer ids than groups before it.
         group[row, slot] = flat.group[self.runs] - flat.group[self.runs.start]

@@ -29,12 +29,12 @@ class KeptEncodings:
         texts, encoded = zip(*blocks)
         self.tokenizer = tokenizer
         self._number = {_key(text): number for number, text in enumerate(chain.from_iterable(texts))}
-        self._sequence = np.concatenate([one.sequence for one in encoded])
-        self._offsets = np.concatenate([one.offsets for one in encoded])
-        self._before = np.concatenate([one.before for one in encoded])
-        self._ids_of = Groups(np.concatenate([one.ids_of.lengths for one in encoded]))
-        self._pieces_of = Groups(np.concatenate([one.pieces_of.lengths for one in encoded]))
-        pretokens = [one.pretokens for one in encoded if one.pretokens is not None]
+        self._sequence = np.concatenate([block.sequence for block in encoded])
+        self._offsets = np.concatenate([block.offsets for block in encoded])
+        self._before = np.concatenate([block.before for block in encoded])
+        self._ids_of = Groups(np.concatenate([block.ids_of.lengths for block in encoded]))
+        self._pieces_of = Groups(np.concatenate([block.pieces_of.lengths for block in encoded]))
+        pretokens = [block.pretokens for block in encoded if block.pretokens is not None]
         self._pretokens = np.concatenate(pretokens) if len(pretokens) == len(encoded) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -48,10 +48,10 @@ class KeptEncodings:
             return Encoded.of(texts, tokenizer, pretokens)
         ids_of, pieces_of = Groups(self._ids_of.lengths[numbers]), Groups(self._pieces_of.lengths[numbers])
         before = self._before[numbers]
-        place = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
+        position = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
         ids, pieces = self._ids_of.take(numbers), self._pieces_of.take(numbers)
         of_words = self._pretokens[pieces] if pretokens and self._pretokens is not None else None
-        return Encoded(self._sequence[ids], ids_of, pieces_of, before, place, self._offsets[pieces], of_words)
+        return Encoded(self._sequence[ids], ids_of, pieces_of, before, position, self._offsets[pieces], of_words)
 
 
 def _key(text: str) -> str:

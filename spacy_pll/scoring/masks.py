@@ -80,11 +80,11 @@ class MaskedRows:
         run = number[self.run_row[runs]], self.begin[runs], self.end[runs], self.hidden[runs]
         return MaskedRows(self.source[rows], *run, entries._replace(row=number[entries.row]), self.others)
 
-    def with_entries(self, some: BoolArray) -> "MaskedRows":
+    def with_entries(self, wanted: BoolArray) -> "MaskedRows":
         """The same with some of the entries, and the rows that have them. bool, shape (entries,)."""
-        if some.all():
+        if wanted.all():
             return self
-        kept = replace(self, entries=self.entries.at(some))
+        kept = replace(self, entries=self.entries.at(wanted))
         return kept.select(np.bincount(kept.entries.row, minlength=len(self)) > 0)
 
     @property
@@ -105,17 +105,17 @@ def joined(parts: Sequence[MaskedRows], n_contexts: int) -> MaskedRows:
     """The rows of all parts."""
     if len(parts) < 2:
         return parts[0] if parts else _nothing()
-    before, others_before = Groups.of(parts).starts, Groups.of([part.others.length for part in parts]).starts
-    entries = [part.entries._replace(row=part.entries.row + n) for part, n in zip(parts, before)]
-    sources = [part.source + n * (part.source >= n_contexts) for part, n in zip(parts, others_before)]
+    before, others_before = Groups.of(parts).starts, Groups.of([rows.others.length for rows in parts]).starts
+    entries = [rows.entries._replace(row=rows.entries.row + n) for rows, n in zip(parts, before)]
+    sources = [rows.source + n * (rows.source >= n_contexts) for rows, n in zip(parts, others_before)]
     return MaskedRows(
         np.concatenate(sources),
-        np.concatenate([part.run_row + n for part, n in zip(parts, before)]),
-        np.concatenate([part.begin for part in parts]),
-        np.concatenate([part.end for part in parts]),
-        np.concatenate([part.hidden for part in parts]),
+        np.concatenate([rows.run_row + n for rows, n in zip(parts, before)]),
+        np.concatenate([rows.begin for rows in parts]),
+        np.concatenate([rows.end for rows in parts]),
+        np.concatenate([rows.hidden for rows in parts]),
         Entries._make(map(np.concatenate, zip(*entries))),
-        OwnIds._make(map(np.concatenate, zip(*(part.others for part in parts)))),
+        OwnIds._make(map(np.concatenate, zip(*(rows.others for rows in parts)))),
     )
 
 
@@ -136,16 +136,16 @@ def masked_rows(
     within = [(m, metric) for m, metric in numbered if metric.within_words]
     others = [(m, metric) for m, metric in numbered if not metric.within_words]
     # Metrics that mask within words have rows in common, but for rows that are merged.
-    together = [within] * bool(within) if mask_spacing is None else [[one] for one in within]
-    parts = [_rows_of_words(contexts, some, reach) for some in together]
+    together = [within] * bool(within) if mask_spacing is None else [[metric] for metric in within]
+    parts = [_rows_of_words(contexts, of_together, reach) for of_together in together]
     parts += [_rows_of_contexts(contexts, m, metric, mask_id, reach) for m, metric in others]
     if mask_spacing is not None:
         parts = [_merge(contexts, metric, rows, mask_spacing) for (_, metric), rows in zip(within + others, parts)]
     return joined(parts, len(contexts))
 
 
-def _is_first(target: IntArray) -> BoolArray:
-    """Which rows are the first ones of their targets."""
+def _first_of_target(target: IntArray) -> BoolArray:
+    """Whether each row is the first one of its target."""
     first = np.zeros(len(target), dtype=bool)
     first[distinct(target)[0]] = True
     return first
@@ -183,17 +183,18 @@ def runs_of(places: Matrix) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
 
 
 def _pattern(asked: Sequence[tuple[int, MaskRows]], reach: int | None) -> MaskedRows:
-    """What some metrics mask, wherever they are asked so. Equal sets of several metrics are one row. A position and a
-    piece is the number of the piece among those that the metrics were asked of.
+    """The rows of some metrics for one word, or one context. Equal rows of several metrics are one row. Positions and
+    pieces count from 0 within the word or context: `_apply` moves them to where it stands.
 
-    asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and what it says.
+    asked (Sequence[tuple[int, MaskRows]]): For each metric, its index and the rows that it gives.
     """
-    found = []
+    of_metrics = []
     for m, (target, masked, weight, _) in asked:
-        found.append((_in_reach(masked, target, reach), target, np.full(len(target), m), weight, _is_first(target)))
-    places, target, *others = (np.concatenate(column) for column in zip(*found))
-    places, row = distinct_rows(places)
-    return MaskedRows(np.zeros(len(places), int), *runs_of(places), Entries(row, target, target, *others))
+        is_first = _first_of_target(target)
+        of_metrics.append((_in_reach(masked, target, reach), target, np.full(len(target), m), weight, is_first))
+    masks, target, *others = (np.concatenate(column) for column in zip(*of_metrics))
+    masks, row = distinct_rows(masks)
+    return MaskedRows(np.zeros(len(masks), int), *runs_of(masks), Entries(row, target, target, *others))
 
 
 def _of_words(n: int, metrics: tuple[tuple[int, Metric], ...], reach: int | None) -> MaskedRows:
@@ -217,9 +218,9 @@ def _rows_of_words(contexts: Contexts, metrics: Sequence[tuple[int, Metric]], re
     for n in np.unique(words.lengths[scored]).tolist():
         pattern = (_kept_of_words if n <= KEPT_WORDS else _of_words)(n, tuple(metrics), reach)
         for whole in (True, False):
-            some = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
-            if len(some):
-                parts.append(_apply(contexts, to_score, some, pattern if whole else _by_piece(pattern)))
+            first_pieces = words.starts[scored & (words.lengths == n) & (is_whole == whole)]
+            if len(first_pieces):
+                parts.append(_apply(contexts, to_score, first_pieces, pattern if whole else _by_piece(pattern)))
     return joined(parts, len(contexts))
 
 
@@ -276,16 +277,16 @@ def _rows_as_read(
     contexts: Contexts, c: int, asked: IntArray, m: int, rows: MaskRows, removed: BoolArray, mask_id: int
 ) -> MaskedRows:
     """The rows of a context from which pieces are removed. asked (int array): What the metric was asked of."""
-    masked, ids, place = rows.masked, contexts.ids[contexts.ids_of[c]], contexts.position[asked]
+    masked, ids, asked_position = rows.masked, contexts.ids[contexts.ids_of[c]], contexts.position[asked]
     end = int(contexts.position[contexts.pieces_of.ends[c] - 1]) + 1
     added = masked.shape[1] - len(asked)  # masks behind the last piece
     ids = np.concatenate([ids[:end], np.full(added, mask_id, dtype=np.int32), ids[end:]])
     is_mask, kept = np.zeros((len(masked), len(ids)), dtype=bool), np.ones((len(masked), len(ids)), dtype=bool)
-    is_mask[:, np.append(place, end + np.arange(added))] = masked
-    kept[:, place], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
+    is_mask[:, np.append(asked_position, end + np.arange(added))] = masked
+    kept[:, asked_position], kept[:, end : end + added] = ~removed, masked[:, len(asked) :]
     row, none = np.arange(len(masked)), np.zeros(0, dtype=np.int64)
-    position = (np.cumsum(kept, axis=1) - 1)[row, place[rows.target]]
-    of_metric, first = np.full(len(row), m), _is_first(rows.target)
+    position = (np.cumsum(kept, axis=1) - 1)[row, asked_position[rows.target]]
+    of_metric, first = np.full(len(row), m), _first_of_target(rows.target)
     entries = Entries(row, position, asked[rows.target], of_metric, rows.weight, first)
     own_ids = OwnIds(np.where(is_mask, np.int32(mask_id), ids)[kept], kept.sum(axis=1))
     return MaskedRows(len(contexts) + row, none, none, none, none > 0, entries, own_ids)
@@ -323,8 +324,8 @@ def extents(contexts: Contexts, metric: Metric, rows: MaskedRows, setting: str) 
     if not len(rows.others.length) and (runs_of.lengths > 0).all():
         first, last = rows.begin[runs_of.starts], rows.end[runs_of.ends - 1] - 1
         shape = len(rows), int(contexts.lengths.max(initial=0)) + 1
-        place = np.ravel_multi_index((entries.row, entries.position), shape)
-        run = np.searchsorted(np.ravel_multi_index((rows.run_row, rows.begin), shape), place, side="right") - 1
+        target = np.ravel_multi_index((entries.row, entries.position), shape)
+        run = np.searchsorted(np.ravel_multi_index((rows.run_row, rows.begin), shape), target, side="right") - 1
         masks_target = (rows.run_row[run] == entries.row) & (entries.position < rows.end[run])
         first_piece = contexts.pieces_of.starts[rows.source]
         before = contexts.position[first_piece]

@@ -205,7 +205,7 @@ def row_passes(
     text they come from: for a word of one piece `original`, `word_l2r` and `whole_word` give the same row.
 
     rows (MaskedRows): At least one.
-    prompts (bool): Whether batches are asked what stands before a text.
+    prompts (bool): Whether batches must know which ids of a row stand before the text, as `with_unprompted` needs it.
     """
     other_ids, other_lengths = rows.others
     ids, ids_of = np.concatenate([contexts.ids, other_ids]), Groups(np.append(contexts.lengths, other_lengths))

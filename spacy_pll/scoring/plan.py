@@ -46,14 +46,16 @@ def plan_passes(
     """
     # A margin that is the whole context gives the exact scores of long words, too.
     reach = None if mask_margin is None else max(REACH, mask_margin)
-    for part in _parts(contexts, len(metrics), mask_spacing is not None, max_ids):
-        rows = masked_rows(part, metrics, mask_spacing, mask_id, reach)
-        alone = np.ones(len(rows), dtype=bool) if mask_margin is None else _is_whole(part, metrics, rows, mask_margin)
+    for planned in _parts(contexts, len(metrics), mask_spacing is not None, max_ids):
+        rows = masked_rows(planned, metrics, mask_spacing, mask_id, reach)
+        alone = (
+            np.ones(len(rows), dtype=bool) if mask_margin is None else _is_whole(planned, metrics, rows, mask_margin)
+        )
         if mask_margin is not None and not alone.all():
             assert of_groups is not None  # they come with the margin
-            yield group_passes(part, rows.select(~alone), len(metrics), mask_id, mask_margin, of_groups, wanted)
+            yield group_passes(planned, rows.select(~alone), len(metrics), mask_id, mask_margin, of_groups, wanted)
         if alone.any():
-            yield row_passes(part, rows.select(alone), len(metrics), mask_id, limits, wanted, prompts)
+            yield row_passes(planned, rows.select(alone), len(metrics), mask_id, limits, wanted, prompts)
 
 
 def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> Iterator[Contexts]:
@@ -69,12 +71,12 @@ def _parts(contexts: Contexts, n_metrics: int, merged: bool, max_ids: int) -> It
     whole = Groups.beginning(begins(contexts.context if merged else contexts.word))
     by_whole = np.add.reduceat(cost, whole.starts)
     longest_first = np.argsort(-contexts.lengths[contexts.context[whole.starts]], kind="stable")
-    part = np.zeros(len(by_whole), dtype=np.int64)
-    part[longest_first] = filled(by_whole[longest_first], np.arange(len(by_whole)) == 0, max_ids).cumsum()
-    for number in range(1, part.max() + 1):
-        here = contexts.scored & (part[whole.owner] == number)
-        if here.any():
-            yield replace(contexts, scored=here)
+    plan_of = np.zeros(len(by_whole), dtype=np.int64)
+    plan_of[longest_first] = filled(by_whole[longest_first], np.arange(len(by_whole)) == 0, max_ids).cumsum()
+    for number in range(1, plan_of.max() + 1):
+        scored = contexts.scored & (plan_of[whole.owner] == number)
+        if scored.any():
+            yield replace(contexts, scored=scored)
 
 
 def _is_whole(contexts: Contexts, metrics: Sequence[Metric], rows: MaskedRows, margin: int) -> BoolArray:

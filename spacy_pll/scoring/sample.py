@@ -22,7 +22,7 @@ class Drawn(NamedTuple):
     is_drawn: BoolArray  # bool, shape (tokens,): False where a unit was left out
 
 
-def draw_words(read: DocTexts, pieces: Wordpieces, contexts: Contexts, part: float, seed: int) -> Drawn:
+def draw_words(read: DocTexts, pieces: Wordpieces, contexts: Contexts, share: float, seed: int) -> Drawn:
     """Draw units: tokens, together with those that share a word. Each is as likely as any other of its text.
 
     A draw depends on what is read of the text, and on the seed. A larger part has all units of a smaller one, and two
@@ -34,13 +34,13 @@ def draw_words(read: DocTexts, pieces: Wordpieces, contexts: Contexts, part: flo
     unit = connected_runs(pieces.token[words.starts], pieces.token[words.ends - 1], n)
     tokens = np.unique(pieces.token[contexts.piece[contexts.scored]])
     first, number = distinct(unit[tokens])
-    place, doc = read.tokens_of.within[tokens[first]], read.tokens_of.owner[tokens[first]]
+    token_in_text, doc = read.tokens_of.within[tokens[first]], read.tokens_of.owner[tokens[first]]
     units = Groups.by(doc, len(read.texts))
-    n_drawn = np.minimum(units.lengths, np.maximum(2, np.rint(part * units.lengths).astype(int)))  # two, for an error
+    n_drawn = np.minimum(units.lengths, np.maximum(2, np.rint(share * units.lengths).astype(int)))  # two, for an error
     texts = map(read_text, read.texts)
     digests = (sha256(f"{seed} {text}".encode("utf8", "surrogatepass")).digest() for text in texts)
     text = np.fromiter((int.from_bytes(digest[:5], "little") for digest in digests), np.int64, len(read.texts))
-    order, drawn = np.lexsort((scrambled(text[doc] * 2**16 + place, 0), doc)), np.zeros(len(doc), dtype=bool)
+    order, drawn = np.lexsort((scrambled(text[doc] * 2**16 + token_in_text, 0), doc)), np.zeros(len(doc), dtype=bool)
     drawn[order] = units.within < n_drawn[doc]
     of_token, is_drawn = np.full(n, -1), np.ones(n, dtype=bool)
     of_token[tokens], is_drawn[tokens] = units.within[number], drawn[number]

@@ -55,9 +55,9 @@ class WeightedSums:
 
         log_probs (float array, shape (targets,)): Those of the batches' targets, in their order.
         """
-        place = np.ravel_multi_index((self.entries.metric, self.entries.piece), self.shape)
+        cell = np.ravel_multi_index((self.entries.metric, self.entries.piece), self.shape)
         values = self.entries.weight * log_probs[self.target]
-        sums: FloatArray = np.bincount(place, values, self.shape[0] * self.shape[1]).astype(np.float64)
+        sums: FloatArray = np.bincount(cell, values, self.shape[0] * self.shape[1]).astype(np.float64)
         return sums.reshape(self.shape)
 
     def fill(self, pieces: np.ndarray, targets: np.ndarray) -> None:

@@ -100,7 +100,9 @@ class Contexts:
         owner, n = pieces_of.owner, len(pieces_of.owner)
         before = np.array([context.first for context in contexts], dtype=np.int64)
         words_of = Groups(np.array([context.word.max(initial=-1) + 1 for context in contexts], dtype=np.int64))
-        to_score = [np.ones_like(one.scored) if one.to_score is None else one.to_score for one in contexts]
+        to_score = [
+            np.ones_like(context.scored) if context.to_score is None else context.to_score for context in contexts
+        ]
         none = np.zeros(0, dtype=bool)
         return cls(
             ids=np.concatenate([np.zeros(0, dtype=np.int32), *(context.ids for context in contexts)]),
@@ -306,11 +308,11 @@ def choose_windows(word: IntArray, limits: IntArray, lookahead: int | None = Non
         inside = slice(np.searchsorted(words.starts, start), np.searchsorted(words.ends, end, side="right"))
         left, right = words.starts[inside] - start, end - words.ends[inside]
         if lookahead is None:
-            here = np.minimum(left, right) * _FIRST + np.maximum(left, right)
+            margins = np.minimum(left, right) * _FIRST + np.maximum(left, right)
         else:
-            here = np.minimum(right, lookahead) * _FIRST + left
-        better = here > margin[inside]
-        margin[inside][better] = here[better]
+            margins = np.minimum(right, lookahead) * _FIRST + left
+        better = margins > margin[inside]
+        margin[inside][better] = margins[better]
         window[inside][better] = w
     return window[words.owner], margin[words.owner]
 

@@ -42,6 +42,18 @@ def read_text(text: str) -> str:
     return text[slice(*read_part(text))]
 
 
+def in_full(tokenizer: "Tokenizer") -> "Tokenizer":
+    """The tokenizer, told to cut no text off and to fill none up. transformers leaves it as its last call was, such as
+    `tokenizer(texts, padding=True, truncation=True)`, for whoever uses it next.
+    """
+    # A tokenizer that is written in Python may have no such state.
+    if getattr(tokenizer, "truncation", None) is not None:
+        tokenizer.no_truncation()
+    if getattr(tokenizer, "padding", None) is not None:
+        tokenizer.no_padding()
+    return tokenizer
+
+
 class DocTexts(NamedTuple):
     """The texts of some docs, and where their tokens begin. To ask spaCy takes long, so what is read is kept."""
 
@@ -65,7 +77,7 @@ class Encoded:
     ids_of: Groups  # those of each text
     pieces_of: Groups  # the pieces of each text
     before: IntArray  # int, shape (texts,): how many special tokens stand before the pieces, such as [CLS]
-    place: IntArray  # int, shape (pieces,): where each piece stands in the sequence
+    position: IntArray  # int, shape (pieces,): where each piece stands in the sequence
     offsets: IntArray  # int, shape (pieces, 2): where it begins and ends in its text
     pretokens: IntArray | None  # int, shape (pieces,): the number of its pre-token in its text; -1 for none
 
@@ -73,28 +85,28 @@ class Encoded:
     def of(cls, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> "Encoded":
         """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
         parts = [read_part(text) for text in texts]
-        encodings = tokenizer.encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
+        encodings = in_full(tokenizer).encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
         ids_of = Groups.of(encodings)
         n = int(ids_of.edges[-1])
-        sequence = np.fromiter(chain.from_iterable(one.ids for one in encodings), np.int32, n)
-        special = np.fromiter(chain.from_iterable(one.special_tokens_mask for one in encodings), np.bool_, n)
-        place = np.flatnonzero(~special)
-        pieces_of = Groups.by(ids_of.owner[place], len(texts))
+        sequence = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int32, n)
+        special = np.fromiter(chain.from_iterable(encoding.special_tokens_mask for encoding in encodings), np.bool_, n)
+        position = np.flatnonzero(~special)
+        pieces_of = Groups.by(ids_of.owner[position], len(texts))
         # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
-        before, some = ids_of.lengths.copy(), pieces_of.lengths > 0
-        before[some] = place[pieces_of.starts[some]] - ids_of.starts[some]
-        apart = np.flatnonzero(place != (ids_of.starts + before)[pieces_of.owner] + pieces_of.within)
+        before, has_pieces = ids_of.lengths.copy(), pieces_of.lengths > 0
+        before[has_pieces] = position[pieces_of.starts[has_pieces]] - ids_of.starts[has_pieces]
+        apart = np.flatnonzero(position != (ids_of.starts + before)[pieces_of.owner] + pieces_of.within)
         if len(apart):
             raise PLLError(
                 f"The tokenizer puts special tokens between the pieces of {texts[pieces_of.owner[apart[0]]][:100]!r}; "
                 "only special tokens at the beginning and the end of a sequence are supported. Choose another model."
             )
-        offsets = chain.from_iterable(chain.from_iterable(one.offsets for one in encodings))
-        offsets_of = np.fromiter(offsets, np.int64, 2 * n).reshape(-1, 2)[place]
+        offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
+        offsets_of = np.fromiter(offsets, np.int64, 2 * n).reshape(-1, 2)[position]
         offsets_of += np.array([start for start, _ in parts], dtype=np.int64)[pieces_of.owner, None]
-        numbers = (-1 if i is None else i for one in encodings for i in one.word_ids)
-        of_words = np.fromiter(numbers, np.int64, n)[place] if pretokens else None
-        return cls(sequence, ids_of, pieces_of, before, place, offsets_of, of_words)
+        numbers = (-1 if i is None else i for encoding in encodings for i in encoding.word_ids)
+        of_words = np.fromiter(numbers, np.int64, n)[position] if pretokens else None
+        return cls(sequence, ids_of, pieces_of, before, position, offsets_of, of_words)
 
 
 @dataclass
@@ -155,8 +167,8 @@ def get_wordpieces(
     # From here on the texts of all spans are one text. Their characters and tokens have other numbers there.
     text, span, chars, tokens = "".join(texts), encoded.pieces_of.owner, Groups.of(texts), Groups.of(spans)
     begin = chars.starts[span]
-    to_doc = np.fromiter((one.start_char for one in spans), np.int64, len(spans)) - chars.starts
-    to_docs = read.tokens_of.starts[owner] + np.fromiter((one.start for one in spans), np.int64, len(spans))
+    to_doc = np.fromiter((span.start_char for span in spans), np.int64, len(spans)) - chars.starts
+    to_docs = read.tokens_of.starts[owner] + np.fromiter((span.start for span in spans), np.int64, len(spans))
     to_docs -= tokens.starts
     numbers = np.arange(len(tokens.owner)) + to_docs[tokens.owner]
     token_starts = np.array(read.starts, dtype=np.int64)[numbers] - to_doc[tokens.owner]
@@ -174,7 +186,7 @@ def get_wordpieces(
         last = np.maximum(segment_of(end - 1, token_starts), token)
         word = join_words(word, token, np.where(end > start, last, token), named)
     start, end, untrimmed = (x + to_doc[span] for x in (start, end, untrimmed))
-    return Wordpieces(encoded.sequence[encoded.place], start, end, untrimmed, token + to_docs[span], word, encoded)
+    return Wordpieces(encoded.sequence[encoded.position], start, end, untrimmed, token + to_docs[span], word, encoded)
 
 
 def _units_of(
@@ -187,10 +199,10 @@ def _units_of(
     """
     return np.array(
         [
-            (first + max(a, one.start) - one.start, first + min(b, one.end) - one.start)
-            for first, one, d in zip(first_token.tolist(), spans, owner.tolist() if units else ())
+            (first + max(a, span.start) - span.start, first + min(b, span.end) - span.start)
+            for first, span, d in zip(first_token.tolist(), spans, owner.tolist() if units else ())
             for a, b in units[d]
-            if a < one.end and one.start < b
+            if a < span.end and span.start < b
         ]
     )
 
@@ -237,9 +249,10 @@ def are_of_targets(
 ) -> BoolArray:
     """Which pieces are of the tokens to score. bool, shape (pieces,).
 
-    A piece is of its token. But one of white space, which belongs to the token behind it, is of the text before a run
-    of targets if it begins in the token before, as its white space. A space behind a word is part of no token: a piece
-    of it is of the run.
+    A piece is scored if its token is. There is one exception. A piece of white space belongs to the next token, which
+    may be the first one of a run of targets. If the white space begins inside the token before the run, such as a token
+    of line breaks, the piece is context and is not scored. A plain space between two words is inside no token, so its
+    piece is scored with the run.
 
     token, untrimmed (int arrays, shape (pieces,)): The token of each piece, and where the piece begins with its white
         space, in characters.
@@ -327,8 +340,10 @@ def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray)
     """
     first_piece = np.searchsorted(np.maximum.accumulate(last), units[:, 0])
     last_piece = np.searchsorted(first, units[:, 1]) - 1
-    here = first_piece <= last_piece  # not white space alone, or outside of what is read
-    return connected_runs(word[first_piece[here]], word[last_piece[here]], int(word.max(initial=-1)) + 1)[word]
+    has_pieces = first_piece <= last_piece  # not white space alone, or outside of what is read
+    return connected_runs(word[first_piece[has_pieces]], word[last_piece[has_pieces]], int(word.max(initial=-1)) + 1)[
+        word
+    ]
 
 
 def pretoken_units(word_id: IntArray, span: IntArray) -> IntArray:

@@ -66,7 +66,7 @@ class TextInContext(NamedTuple):
         return between(before, self.text, after, self.separator)
 
 
-def place(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
+def doc_in_context(nlp: Language, text: str | Doc, before: str = "", after: str = "") -> Doc:
     """A doc of a text and of what stands beside it, for a pipeline with the setting `targets="pll_text"`. If nothing
     stands there, it has no such spans.
 
@@ -136,10 +136,10 @@ def readings(
 
     pretokens = blocks is not None and scorer.settings.words == "tokenizer"
     for block in in_blocks(readable()):
-        encoded, scored, found = read_places(scorer.model.load(), block, pretokens)
-        if blocks is not None and sum(len(one.sequence) for _, one in blocks) < MAX_KEPT_IDS:
+        encoded, scored, states = read_places(scorer.model.load(), block, pretokens)
+        if blocks is not None and sum(len(encoded_block.sequence) for _, encoded_block in blocks) < MAX_KEPT_IDS:
             blocks.append((list(map(whole_text, block)), encoded))
-        rows = zip(block, found, encoded.ids_of, encoded.pieces_of, strict=True)
+        rows = zip(block, states, encoded.ids_of, encoded.pieces_of, strict=True)
         for (text, before, after), (has_own, shared), ids, own in rows:
             what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
             what += f" before {after[:80]!r}" * bool(after)
@@ -162,9 +162,9 @@ def check_reads_context(scorer: PLLScorer) -> None:
         )
 
 
-def whole_text(place: Placed) -> str:
+def whole_text(in_context: Placed) -> str:
     """What the model reads: a text with what stands before and after it."""
-    text, before, after = place
+    text, before, after = in_context
     # Joined, since an Enum of strings is formatted as its name.
     return "".join((before, text.text if isinstance(text, Doc) else text, after))
 
@@ -234,4 +234,4 @@ def placed(
     nlp = make_pipeline(nlp, targets=TEXT_SPAN, **settings)
     if encodings:
         change_component(nlp, kept=encodings)
-    return nlp, (place(nlp, *one) for one in places)
+    return nlp, (doc_in_context(nlp, *in_context) for in_context in places)

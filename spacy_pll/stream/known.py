@@ -48,12 +48,12 @@ class TextSums(NamedTuple):
 
 
 class KeptScores:
-    """What is found for each of some things, in their order.
+    """Keeps the results of a command beside its output, item by item, so that a run that was stopped can go on.
 
-    output (Optional[Path]): The parts are in the folder OUTPUT.parts. None: nothing is kept.
+    output (Optional[Path]): The results are kept in the folder OUTPUT.parts. None: nothing is kept.
     resume, force (bool): See `ResumableOutput`.
-    outputs (Sequence[Optional[Path]]): All files that are written when all is found. A run that is resumed replaces
-        them, and when they are written, a manifest beside OUTPUT says so.
+    outputs (Sequence[Optional[Path]]): All files that the command writes once it has all results. A run that is resumed
+        replaces them. When they are written, a manifest beside OUTPUT says so.
     RAISES (ResumeError): There are results that would be lost, or another run writes this output.
     """
 
@@ -61,26 +61,26 @@ class KeptScores:
         self, output: Path | None = None, resume: bool = False, force: bool = False, outputs: Sequence[Path | None] = ()
     ):
         self._parts = ResumableOutput(output, resume, force) if output else None
-        self._outputs = [os.path.relpath(one, output.parent) for one in outputs if one] if output else []
-        self.about: dict[str, Any] = {}  # what the results depend on, besides the things
+        self._outputs = [os.path.relpath(path, output.parent) for path in outputs if path] if output else []
+        self.about: dict[str, Any] = {}  # what the results depend on, besides the items
         self.about_outputs: dict[str, Any] = {}  # what the outputs depend on, and the results do not
-        self._unit = ""  # what the things are called, once the run has begun
-        self._digests = bytearray()  # of the first so many things, 8 bytes each
-        self.found: list[Any] = []  # by earlier runs, of the first things
+        self._unit = ""  # what the items are called, once the run has begun
+        self._digests = bytearray()  # of the first item, of the first two, and so on: 8 bytes each
+        self.earlier: list[Any] = []  # the results of earlier runs, for the first items
         self._of_batch, self._waiting = list[str](), list[str]()  # lines of a batch that goes on; of the next part
         self._since = time.monotonic()  # when the last part was written
 
     def begin(self, items: Iterable[object], unit: str = "texts") -> None:
-        """Read what earlier runs have found.
+        """Read the results of earlier runs.
 
-        items (Iterable[object]): The things, which are read here, and again when they are scored.
-        unit (str): What the things are called.
+        items (Iterable[object]): The items. They are read here, and again when they are scored.
+        unit (str): What the items are called.
         RAISES (ResumeError): The run to resume differs from this one.
         RAISES (RunComplete): It has written all its outputs.
         """
         if self._parts:
             with catch_warnings():
-                simplefilter("ignore")  # which come when the things are read to be scored
+                simplefilter("ignore")  # the warnings come when the items are read to be scored
                 self._digests = bytearray(b"".join(map(bytes.fromhex, digests(items))))
             total = len(self._digests) // 8
             ends = {n: self._digest(n) for n in self._parts.ends() if n <= total}
@@ -89,18 +89,18 @@ class KeptScores:
             if self._parts.begin(manifest, ends) is None:
                 raise RunComplete(f"{self._parts.output} was complete. Nothing was scored.")
             with explained(f"The parts in {self._parts.folder} are damaged", "Start again with `force=True`."):
-                self.found = list(map(json.loads, self._parts.read().splitlines()))
+                self.earlier = list(map(json.loads, self._parts.read().splitlines()))
         self._unit = unit
 
     def _digest(self, n: int) -> str:
         return self._digests[8 * n - 8 : 8 * n].hex() if n else ""
 
     def add(self, results: Iterable[object], ends_batch: bool = True) -> None:
-        """Keep the results of the next things. Parts have whole batches, so that results do not depend on where a run
+        """Keep the results of the next items. Parts have whole batches, so that results do not depend on where a run
         was stopped.
         """
         if self._parts:
-            self._of_batch += [f"{json.dumps(one)}\n" for one in results]
+            self._of_batch += [f"{json.dumps(result)}\n" for result in results]
             if ends_batch:
                 self._waiting, self._of_batch = self._waiting + self._of_batch, []
                 if time.monotonic() - self._since > SECONDS_PER_PART:
@@ -130,18 +130,18 @@ class KeptScores:
         first: int = 0,
         show_progress: bool = False,
     ) -> Generator[T, None, None]:
-        """What is found for each of some things: values that JSON has. Those of earlier runs come first, and have lists
-        for tuples.
+        """The result for each item, from where an earlier run stopped. Results are values of JSON. The results of
+        earlier runs come first, and have lists in place of tuples.
 
-        find (Callable): Finds the values of all things but the first so many, each with whether a batch ends with it.
-            Where that is does not depend on how many are known.
-        n (Optional[int]): How many things there are.
-        first (int): How many of the values that are known belong to other things, and come before these.
+        find (Callable): `find(n_known)` yields the results for all items but the first `n_known`, each with whether a
+            batch ends with it. Batches must end at the same items whatever `n_known` is.
+        n (Optional[int]): How many items there are.
+        first (int): How many of the kept results are for other items, and come before these.
         """
-        known = self.found[first:][:n]
+        known = self.earlier[first:][:n]
         yield from known
-        with closing(find(len(known))) as found:
-            for value, ends_batch in with_progress(found, n, len(known), show_progress, f" {self._unit}"):
+        with closing(find(len(known))) as results:
+            for value, ends_batch in with_progress(results, n, len(known), show_progress, f" {self._unit}"):
                 self.add([value], ends_batch)
                 yield value
 
@@ -159,7 +159,7 @@ class KeptScores:
 
 
 def digests(items: Iterable[object]) -> Iterator[str]:
-    """A digest of the first thing, of the first two, and so on."""
+    """A digest of the first item, of the first two, and so on."""
     total = sha256()
     for item in items:
         total.update(f"{item!r}\n".encode("utf8", "surrogatepass"))
@@ -167,14 +167,14 @@ def digests(items: Iterable[object]) -> Iterator[str]:
 
 
 def digest_of(items: Iterable[object]) -> str:
-    """A digest of all of some things."""
+    """A digest of all items."""
     last = deque(digests(items), maxlen=1)
     return last[0] if last else ""
 
 
 def in_batches(batches: Iterable[Sequence[T]]) -> Generator[tuple[T, bool], None, None]:
-    """The things in some batches, each with whether its batch ends with it."""
-    return ((thing, number == len(batch)) for batch in batches for number, thing in enumerate(batch, 1))
+    """The items of some batches, each with whether its batch ends with it."""
+    return ((item, number == len(batch)) for batch in batches for number, item in enumerate(batch, 1))
 
 
 def score_distinct(
@@ -197,7 +197,7 @@ def score_distinct(
     """
     distinct, kept = list(parts), kept or KeptScores()
     needs_ids = not all(parts.values())
-    n_earlier = len(kept.found[n_kept:][: len(parts)])
+    n_earlier = len(kept.earlier[n_kept:][: len(parts)])
     keeps = {"keep_pieces": True} if needs_ids else {}
     nlp, docs = placed(nlp, distinct[n_earlier:], encodings, **keeps)
     names = get_scorer(nlp).names
@@ -209,9 +209,9 @@ def score_distinct(
         return sums_of(doc, names, parts[of_text], len(of_text[1]))
 
     n = len(distinct)
-    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n, n_kept)) as found:
-        for one, sums in zip(distinct, found):
-            yield one, [TextSums(tuple(scores), pieces, id) for scores, pieces, id in sums]
+    with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n, n_kept)) as results:
+        for text, sums in zip(distinct, results):
+            yield text, [TextSums(tuple(scores), pieces, id) for scores, pieces, id in sums]
 
 
 def read_docs(
@@ -231,7 +231,7 @@ def score_places(
     nlp: Language, places: Iterable[Placed], work: Work = AS_USUAL, kept: KeptScores | None = None
 ) -> dict[Placed, TextSums]:
     """The scores of whole texts by text in its place: see `score_distinct`."""
-    return {one: sums for one, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
+    return {text: sums for text, (sums,) in score_distinct(nlp, dict.fromkeys(places, [None]), work, kept)}
 
 
 def text_sums(doc: Doc, names: Names) -> TextSums:
@@ -264,6 +264,6 @@ def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int)
         drawn = record.of_drawn()
         return [TextSums(tuple(scores), 1, id) for id, *scores in zip(drawn.ids, *drawn.scores.values())]
     places = [(before + part[0], before + part[1]) for part in parts if part]
-    found = sums_in(record, list(names.metrics), places)
-    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in found)
+    sums = sums_in(record, list(names.metrics), places)
+    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in sums)
     return [next(of_parts) if part else whole for part in parts]

@@ -116,17 +116,17 @@ class _Source:
 
     def pop(self) -> _Taken:
         """The first of the texts without an outcome. It gets one now."""
-        one = self.taken.pop(next(iter(self.taken)))
+        taken = self.taken.pop(next(iter(self.taken)))
         self.done += 1
         is_last = self.at_end and not self.taken
-        return one._replace(ends_batch=one.ends_batch or is_last)
+        return taken._replace(ends_batch=taken.ends_batch or is_last)
 
-    def without_doc(self, one: _Taken) -> Outcome:
+    def without_doc(self, taken: _Taken) -> Outcome:
         """The outcome of a text for which the pipeline gives no doc."""
-        failed = id(one.doc) in self.failed or not one.is_whole
-        self.failed.discard(id(one.doc))
+        failed = id(taken.doc) in self.failed or not taken.is_whole
+        self.failed.discard(id(taken.doc))
         if failed or self.gave_up:
-            return _score_alone(self.nlp, one.text)
+            return _score_alone(self.nlp, taken.text)
         return TextError("A component of the pipeline leaves it out")
 
 
@@ -146,16 +146,16 @@ def score_each(
         source.gave_up = False
         with closing(source.pipe()) as scored:
             while (doc := source.next_of(scored)) is not None:
-                while (one := source.pop()).doc is not doc:
-                    yield source.without_doc(one), one.ends_batch
-                yield doc if one.is_whole else source.without_doc(one), one.ends_batch
+                while (taken := source.pop()).doc is not doc:
+                    yield source.without_doc(taken), taken.ends_batch
+                yield doc if taken.is_whole else source.without_doc(taken), taken.ends_batch
         source.gave_up |= not source.at_end
         if not (source.taken or source.at_end):  # from a pipeline that takes nothing
             source.take(lambda text: True)
         # What the pipeline has taken is scored text by text, and the pipeline begins anew behind it.
         while source.taken:
-            one = source.pop()
-            yield source.without_doc(one), one.ends_batch or not source.taken
+            taken = source.pop()
+            yield source.without_doc(taken), taken.ends_batch or not source.taken
     if source.fault:
         raise source.fault
 

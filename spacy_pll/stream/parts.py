@@ -175,8 +175,8 @@ class ResumableOutput:
     def _found(self) -> list[tuple[Path, re.Match[str]]]:
         """The parts in the folder, in the order of their texts."""
         paths = list(self.folder.iterdir()) if self.folder.exists() else []
-        found = [(path, match) for path in paths if (match := PART.fullmatch(path.name))]
-        return sorted(found, key=lambda part: (int(part[1][1]), int(part[1][2])))
+        parts = [(path, match) for path in paths if (match := PART.fullmatch(path.name))]
+        return sorted(parts, key=lambda part: (int(part[1][1]), int(part[1][2])))
 
     def _empty(self) -> None:
         """Delete all but the lock, in the order in which what remains is right."""
@@ -209,7 +209,9 @@ class ResumableOutput:
     def _check_same(self, earlier: dict[str, Any], fingerprints: Mapping[int, str]) -> None:
         changed = list(_differences({**earlier, OUTPUTS: self.manifest.get(OUTPUTS)}, self.manifest))
         if changed:
-            changed = [self._where(fingerprints) if one.startswith(DIGEST) else one for one in changed]
+            changed = [
+                self._where(fingerprints) if difference.startswith(DIGEST) else difference for difference in changed
+            ]
             more = f"; and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
             raise ResumeError(
                 "The run cannot be resumed, because this has changed, and the results depend on it: "
@@ -240,14 +242,14 @@ class ResumableOutput:
 
     def _whole(self) -> list[Path]:
         """The parts, in their order. RAISES (ResumeError): Somebody has deleted one, as programs that clean up do."""
-        found = self._found()
-        ends = [0, *(int(match[2]) for _, match in found)]
-        if ends[-1] != self.done or [int(match[1]) for _, match in found] != ends[:-1]:
+        parts = self._found()
+        ends = [0, *(int(match[2]) for _, match in parts)]
+        if ends[-1] != self.done or [int(match[1]) for _, match in parts] != ends[:-1]:
             raise ResumeError(
                 f"Parts of the run are missing in {self.folder}: they were deleted while it was running.",
                 "Score what is missing with `resume=True`.",
             )
-        return [path for path, _ in found]
+        return [path for path, _ in parts]
 
     @contextmanager
     def kept(self, total: int, unit: str = "texts") -> Iterator[None]:

@@ -141,12 +141,12 @@ def _started(nlp: Language, n_process: int) -> Iterator[Workers]:
     workers: Workers = {}
     try:
         for _ in range(n_process):
-            here, there = multiprocessing.Pipe()
-            arguments = (there, ImportedCode(), nlp, Underscore.get_state())
+            ours, theirs = multiprocessing.Pipe()
+            arguments = (theirs, ImportedCode(), nlp, Underscore.get_state())
             process = Process(target=_work, args=arguments, daemon=True)
             process.start()
-            there.close()  # the worker has the only other end, so no worker that is started later keeps it open
-            workers[here] = process
+            theirs.close()  # the worker has the only other end, so no worker that is started later keeps it open
+            workers[ours] = process
         yield workers
     finally:
         for process in workers.values():

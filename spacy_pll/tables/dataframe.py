@@ -86,11 +86,11 @@ def to_dataframe(
     def rows_of(tokens: Doc | Span) -> Iterable[dict[str, Any]]:
         if words:
             return of_words.of(tokens)
-        record, places = record_of(tokens.doc, names.data), ((one.idx, one.idx + len(one)) for one in tokens)
+        record, places = record_of(tokens.doc, names.data), ((token.idx, token.idx + len(token)) for token in tokens)
         return (
-            {"token": token.i, "text": token.text, names.pieces: value_in(record, "", "count", *place)}
-            | token_values(record, *place, names, of_token)
-            for token, place in zip(tokens, places)
+            {"token": token.i, "text": token.text, names.pieces: value_in(record, "", "count", *characters)}
+            | token_values(record, *characters, names, of_token)
+            for token, characters in zip(tokens, places)
         )
 
     rows = [{"doc": number, **row} for number, doc in enumerate(docs) for row in rows_of(doc)]

@@ -29,7 +29,9 @@ def columns(names: Names, settings: ScoringSettings, level: Level) -> dict[str, 
     if level == "texts":
         of_text = {names.top1: float, names.entropy: float} if settings.distribution else {}
         if settings.sample_words is not None:
-            estimates = dict[str, Any].fromkeys((one for name in scores for one in names.estimates[name]), float)
+            estimates = dict[str, Any].fromkeys(
+                (estimate for name in scores for estimate in names.estimates[name]), float
+            )
             return {**scores, **estimates, names.pieces: int, names.all_pieces: int, **of_text}
         return {**scores, names.pieces: int, names.perplexity: float, **of_text}
     scores["surprisal"] = float
@@ -58,8 +60,8 @@ def token_values(
         values["entropy"] = sum_in(record, "entropy", "sum", begin, end)
     if "alternatives" in columns:
         alternatives = value_in(record, "alternatives", "first", begin, end)
-        values["alternatives"] = alternatives and [one.text for one in alternatives]
-        values["alternative_log_probs"] = alternatives and [one.log_prob for one in alternatives]
+        values["alternatives"] = alternatives and [alternative.text for alternative in alternatives]
+        values["alternative_log_probs"] = alternatives and [alternative.log_prob for alternative in alternatives]
     return values
 
 

@@ -110,10 +110,10 @@ def score_words(
         needless_spaces(texts, scorer.model.load().tokenizer) if space_after is None else None,
     )
     docs = (
-        Doc(nlp.vocab, words=[text for text, _ in one], spaces=[space for _, space in one])
-        for one in spaced[len(kept.found) :]
+        Doc(nlp.vocab, words=[text for text, _ in words], spaces=[space for _, space in words])
+        for words in spaced[len(kept.earlier) :]
     )
-    found: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
+    scored_rows: list[dict[str, Any]] = [dict.fromkeys(columns) for _ in rows]
 
     def in_base(nats: float | None) -> float | None:
         return nats if nats is None or base is None else nats / math.log(base)
@@ -126,15 +126,15 @@ def score_words(
     with closing(kept.each(lambda n_known: read_docs(nlp, docs, read, work, n, n_known), n)) as of_texts:
         for members, of_words in zip(texts, of_texts, strict=True):
             for (i, _), row in zip(members, of_words, strict=True):
-                found[i] = row
+                scored_rows[i] = row
     if missing := len(rows) - sum(map(len, texts)):
         warn_user(f"{missing:,} of {len(rows):,} rows have no word in the column {word!r}, and no scores.")
-    added = {name: [row[name] for row in found] for name in columns}
+    added = {name: [row[name] for row in scored_rows] for name in columns}
     if _is_of_polars(table):
         return table.hstack(type(table)(added, schema_overrides={name: types[own] for name, own in columns.items()}))
     if _is_of_pandas(table):
         return table.assign(**added)
-    return [{**row, **values} for row, values in zip(rows, found)]
+    return [{**row, **values} for row, values in zip(rows, scored_rows)]
 
 
 def _is_of_polars(table: Any) -> bool:

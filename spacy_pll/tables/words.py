@@ -78,13 +78,13 @@ class WordRows(TextRows):
 
     @property
     def types(self) -> dict[str, Any]:
-        place = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
+        in_text = {"start": int, "end": int, "whitespace": str, "sent": int, "word_in_sent": int}
         region = {"region": str} if self.table.regions else {}
         frequency = {"log_frequency": float} if self.table.log_frequency else {}
         lagged = {self.names.pieces: int, "length": int, **frequency, **columns(self.names, self.settings, "words")}
         lags = range(1, self.table.lags + 1)
         again = {f"{name}_lag{lag}": type_ for lag in lags for name, type_ in lagged.items()}
-        return {"doc": int, "word": int, **place, **region, **lagged, **again}
+        return {"doc": int, "word": int, **in_text, **region, **lagged, **again}
 
     def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for row in self.of(named_spans(doc, TEXT_SPAN)[0] if TEXT_SPAN in doc.spans else doc):
@@ -97,14 +97,14 @@ class WordRows(TextRows):
         words, text = self._words(tokens), tokens.text_with_ws
         starts = [word.start_char - tokens[0].idx for word in words]
         ends = [start + len(word.text) for start, word in zip(starts, words)]
-        found: dict[str, list[Any]] = {  # in the order of the columns
+        by_column: dict[str, list[Any]] = {  # in the order of the columns
             "word": list(range(len(words))),
             "text": [word.text for word in words],
             "start": starts,
             "end": ends,
             "whitespace": [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)])],
         }
-        found["sent"], found["word_in_sent"] = _sentences(tokens, words, self.has_sents)
+        by_column["sent"], by_column["word_in_sent"] = _sentences(tokens, words, self.has_sents)
         if regions:
             if regions not in tokens.doc.spans:
                 warn_user(
@@ -115,24 +115,26 @@ class WordRows(TextRows):
             spans = stored_spans(tokens.doc, regions)[::-1] if regions in tokens.doc.spans else []
             region = {i: label for *_, label, start, end in spans for i in range(start, end)}
             labels = [region.get(word.start_char) for word in words]
-            found["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
+            by_column["region"] = [tokens.doc.vocab.strings[label] if label else None for label in labels]
         record, places = record_of(tokens.doc, names.data), [(word.start_char, word.end_char) for word in words]
         is_scored = bool(sum_in(record, "", "count"))
-        found[names.pieces] = [sum_in(record, "", "count", *place) if is_scored else 0 for place in places]
-        found["length"], lang = [len(word.text) for word in words], tokens.doc.lang_ or self.lang
-        self._advise_of_clauses(lang, zip(found["text"], found[names.pieces]))
+        by_column[names.pieces] = [
+            sum_in(record, "", "count", *characters) if is_scored else 0 for characters in places
+        ]
+        by_column["length"], lang = [len(word.text) for word in words], tokens.doc.lang_ or self.lang
+        self._advise_of_clauses(lang, zip(by_column["text"], by_column[names.pieces]))
         if self.table.log_frequency:
-            found["log_frequency"] = list(map(log_frequencies(lang), found["text"]))
+            by_column["log_frequency"] = list(map(log_frequencies(lang), by_column["text"]))
             if lang == "en":
-                self.advice.of_english(zip(found["text"], found["log_frequency"]))
+                self.advice.of_english(zip(by_column["text"], by_column["log_frequency"]))
         scores = columns(names, self.settings, "words")
-        values = [token_values(record, *place, names, scores) for place in places]
-        found |= {name: [row[name] for row in values] for name in scores}
+        values = [token_values(record, *characters, names, scores) for characters in places]
+        by_column |= {name: [row[name] for row in values] for name in scores}
         for name in self.types:
-            if name not in found and name != "doc":
+            if name not in by_column and name != "doc":
                 source, _, lag = name.rpartition("_lag")
-                found[name] = [None] * int(lag) + found[source]
-        return [dict(zip(found, row)) for row in zip(*found.values())]
+                by_column[name] = [None] * int(lag) + by_column[source]
+        return [dict(zip(by_column, row)) for row in zip(*by_column.values())]
 
     def _advise_of_clauses(self, lang: str, words: Iterable[tuple[str, int]]) -> None:
         if self.table.unit != "spacy" or lang not in DIVIDED:

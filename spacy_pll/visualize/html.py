@@ -216,7 +216,7 @@ def words_by_direction(doc: Doc | Span, base: str) -> list[tuple[str, list[list[
     known = [text.text_direction("".join(token.text for token in word)) for word in words]
     before = list(accumulate(known, lambda last, own: own or last, initial=base))[1:]
     after = list(accumulate(known[::-1], lambda last, own: own or last, initial=base))[:0:-1]
-    directions = [one if one == other else base for one, other in zip(before, after)]
+    directions = [way_before if way_before == way_after else base for way_before, way_after in zip(before, after)]
     return [(way, [word for _, word in run]) for way, run in groupby(zip(directions, words), lambda pair: pair[0])]
 
 

@@ -56,7 +56,7 @@ def masked_texts(nlp: Language, text: str | Doc, metric: str | None = None) -> l
     if settings.mask_margin is not None or loaded.prompts or is_causal and scorer.model.check_metrics([metric]):
         several = "`mask_margin`, `cfg` or `leading_space='previous'`"
         raise PLLError(f"With {several}, no text alone gives the probability of a piece.", "Leave it out.")
-    texts, tokenized, found = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
+    texts, tokenized, masked = PieceTexts(loaded.tokenizer), predictor.tokenize([doc]), list[tuple[int, MaskedText]]()
     around = texts.special - {loaded.mask_id, loaded.unknown_id}
     for made, sums in predictor.asking.plans(tokenized.asked, loaded):
         batches = list(made)
@@ -70,26 +70,26 @@ def masked_texts(nlp: Language, text: str | Doc, metric: str | None = None) -> l
             log_prob, weight = float(log_probs[target]), float(entries.weight[entry])
             read = (*shown[:at], "___") if is_causal else tuple(written(row, texts, around))
             token = int(tokenized.wordpieces.token[piece])
-            found.append((piece, MaskedText(shown[at], token, log_prob, weight, read, at)))
-    return [one for _, one in sorted(found, key=lambda each: (each[1].token, each[0]))]
+            masked.append((piece, MaskedText(shown[at], token, log_prob, weight, read, at)))
+    return [text for _, text in sorted(masked, key=lambda numbered: (numbered[1].token, numbered[0]))]
 
 
 def written(ids: Sequence[int], texts: PieceTexts, around: Set[int]) -> list[str]:
     """Pieces as people read them. around (Set[int]): Tokens around a text, such as [CLS]."""
-    found = list[str]()
+    pieces = list[str]()
     for i, before in zip(ids, (None, *ids)):
         goes_on = texts[i].text[:1].isalnum() and before is not None and before not in around
         mark = texts.continues or "##" * goes_on
-        found.append(mark * (texts[i].begins_word is False) + visible_text(texts[i].text))
-    return found
+        pieces.append(mark * (texts[i].begins_word is False) + visible_text(texts[i].text))
+    return pieces
 
 
 def masked_table(texts: Sequence[MaskedText], score: str) -> Table:
     """A row for each text, and one with the sum. score (str): What the log-probabilities are called."""
-    total = format_cell(sum(one.weight * one.log_prob for one in texts) if texts else None)
+    total = format_cell(sum(text.weight * text.log_prob for text in texts) if texts else None)
     rows: Table = [("wordpiece", "probability", score, "weight", "what the model reads")]
-    for one in texts:
-        numbers = format_percent(one.probability), format_cell(one.log_prob), format_cell(one.weight)
-        rows.append((one.piece, *numbers, one.text))
-    weighted = any(one.weight != 1 for one in texts)
+    for text in texts:
+        numbers = format_percent(text.probability), format_cell(text.log_prob), format_cell(text.weight)
+        rows.append((text.piece, *numbers, text.text))
+    weighted = any(text.weight != 1 for text in texts)
     return [row if weighted else (*row[:3], row[4]) for row in (*rows, ("", "", total, "", ""))]

@@ -56,7 +56,7 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
     differs = np.ptp([*lines.values()], axis=0) > _VISIBLE_DIFFERENCE
     differing = np.flatnonzero(np.diff(differs, prepend=False, append=False)).reshape(-1, 2)  # runs: start, end
     for row, axes in enumerate(rows):
-        here = slice(row * n, row * n + n)
+        points = slice(row * n, row * n + n)
         for i, (heading, values) in enumerate(lines.items()):
             colour, marker = LINES[i % len(LINES)]
             scored = values[np.isfinite(values)].tolist()
@@ -64,15 +64,15 @@ def plot(doc: Doc | Span, metrics: Sequence[str] | None = None, *, attr: str = "
             # Later lines are thinner, so that the lines below them can be seen where they agree.
             width = 1.4 + 0.9 * (len(lines) - 1 - i)
             style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": width, "markersize": 3.5 + width}
-            axes.plot(range(len(values[here])), values[here], label=label, **style)
+            axes.plot(range(len(values[points])), values[points], label=label, **style)
         for i, (start, end) in enumerate(differing):
             # Matplotlib's legend leaves out labels that begin with an underscore: one entry is enough. The legend is
             # that of the first row, which has the entry wherever the metrics differ.
-            start, end = max(start - here.start, 0), min(end - here.start, n)
+            start, end = max(start - points.start, 0), min(end - points.start, n)
             label = "_" if i else "the metrics differ"
             axes.axvspan(start - 0.5, max(start, end) - 0.5, color="0.9", linewidth=0, label=label, zorder=0)
         # Without parse_math=False, a pair of dollar signs in the text would be read as a formula.
-        axes.set_xticks(range(len(labels[here])), labels[here], parse_math=False, rotation=45, fontsize=9,
+        axes.set_xticks(range(len(labels[points])), labels[points], parse_math=False, rotation=45, fontsize=9,
                         ha="right", rotation_mode="anchor")  # fmt: skip
         axes.set_xlim(-0.6, n - 0.4)
         axes.set_ylabel(f"{unit} score (nats)")

@@ -81,8 +81,8 @@ def text_direction(text: str) -> str | None:
 def approximation(settings: Iterable[Any]) -> str:
     """ "mask_margin 1": why scores are approximate, from settings or records of pieces; empty if they are not."""
     names = ("mask_margin", "mask_spacing")
-    found = {f"{name} {value}" for one in settings for name in names if (value := getattr(one, name)) is not None}
-    return ", ".join(sorted(found))
+    reasons = {f"{name} {value}" for given in settings for name in names if (value := getattr(given, name)) is not None}
+    return ", ".join(sorted(reasons))
 
 
 # What the model expected
@@ -93,11 +93,11 @@ def readable_alternatives(token: Token, names: Names) -> list[tuple[str, float]]
 
     A text that would continue the word before it begins with a hyphen.
     """
-    found = []
+    alternatives = []
     for text, log_prob, begins_word in token._.get(names.alternatives) or ():
         continues = begins_word is False and token.i > 0 and text[:1].isalnum()
-        found.append(("-" * continues + visible_text(text), math.exp(log_prob)))
-    return found
+        alternatives.append(("-" * continues + visible_text(text), math.exp(log_prob)))
+    return alternatives
 
 
 def format_percent(p: float) -> str:
@@ -154,8 +154,8 @@ def get_pieces(doc: Doc | Span, names: Names, columns: dict[str, str]) -> dict[i
     scores = {attribute: values for attribute, values in lists.items() if values is not None}
     if len(scores) < len(lists):
         return {}
-    found = {i: list[ShownPiece]() for i in range(len(whole))}
+    of_tokens = {i: list[ShownPiece]() for i in range(len(whole))}
     for i, (token, piece, start, end) in enumerate(zip(record.token, record.pieces, record.start, record.end)):
         own = {attribute: values[i] for attribute, values in scores.items()}
-        found[token].append(ShownPiece(piece or "", text[start:end], own))
-    return found
+        of_tokens[token].append(ShownPiece(piece or "", text[start:end], own))
+    return of_tokens

@@ -11,7 +11,7 @@ import spacy
 
 from spacy_pll import InputError, PLLError, log_probability_bounds, make_pipeline
 from spacy_pll.span_getters import TEXT_SPAN
-from spacy_pll.stream.contexts import place
+from spacy_pll.stream.contexts import doc_in_context
 
 from .. import reference
 from ..cli.conftest import run
@@ -67,7 +67,7 @@ def test_all_orders_of_the_scored_pieces(make_nlp, tmp_path, architecture, token
     read = [own_pieces(folder, *one) for one in PLACES]
     assert all(2 <= len(own) <= 6 and len(ids) > len(own) + 3 for ids, own in read), [len(own) for _, own in read]
     expected = [bound_of(folder, *one) for one in read]
-    docs = list(nlp.pipe(place(nlp, *one) for one in PLACES))
+    docs = list(nlp.pipe(doc_in_context(nlp, *one) for one in PLACES))
     assert [doc._.pll for doc in docs] == pytest.approx(expected, abs=1e-4)
     bounds = log_probability_bounds(make_nlp(architecture, tokenizer), PLACES)
     assert [bound.score for bound in bounds] == pytest.approx(expected, abs=1e-4)
@@ -108,7 +108,7 @@ def test_a_window_cuts_what_stands_beside_the_text(model_folder, room, n_windows
     nlp = make_pipeline({"name": folder, "tokenizer_config": {"model_max_length": room}})
     (bound,) = log_probability_bounds(nlp, [(text, before, after)])
     scoring = make_pipeline(nlp, ["sentence_any_order"], targets=TEXT_SPAN)
-    doc = place(nlp, text, before, after)
+    doc = doc_in_context(nlp, text, before, after)
     windows = list(scoring.get_pipe("pll").predictor.tokenize([doc]).contexts)
     assert len(windows) == n_windows and all(len(one) <= room for one in windows)
     expected = 0.0

@@ -51,7 +51,7 @@ def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, 
             score_to_file(run, str(output))
     found = Distribution()
     with pytest.warns(UserWarning, match="1 of .* texts could not be scored"):
-        score_to_file(run, str(output), resume=True, found=found)
+        score_to_file(run, str(output), resume=True, distribution=found)
     docs = make_pipeline(settings).pipe(texts[:-1], batch_size=4)
     expected = [doc._.x_pppl for doc in docs if doc._.x_pieces]
     assert (found.name, found.metric) == ("x_pppl", "word_l2r") and list(found.values) == pytest.approx(
@@ -63,7 +63,7 @@ def test_what_an_output_has_is_counted_also_of_earlier_runs(settings, tmp_path, 
 def test_numbers_with_a_decimal_comma(settings, tmp_path):
     (tmp_path / "in.csv").write_text("text;n\n" + "".join(f"{text.replace(';', ',')};0,5\n" for text in TEXTS))
     found = Distribution()
-    score_to_file(make_run(tmp_path / "in.csv", settings), str(tmp_path / "o.csv"), found=found)
+    score_to_file(make_run(tmp_path / "in.csv", settings), str(tmp_path / "o.csv"), distribution=found)
     values = [
         float(line.split(";")[-1].replace(",", ".")) for line in (tmp_path / "o.csv").read_text().split("\n")[1:-1]
     ]
@@ -105,7 +105,7 @@ def test_infinite_pseudo_perplexities_are_not_missing(settings, tmp_path, monkey
     monkeypatch.setattr("spacy_pll.attributes.values.exp_or_inf", lambda x: math.inf)
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in [*TEXTS, " "]))
     found = Distribution()
-    score_to_file(make_run(tmp_path / "in.jsonl", settings), str(tmp_path / f"o{ending}"), found=found)
+    score_to_file(make_run(tmp_path / "in.jsonl", settings), str(tmp_path / f"o{ending}"), distribution=found)
     assert [*found.values] == [math.inf] * len(TEXTS) and found.missing == {"no wordpiece to score": 1}
     assert {*found.quantiles.values()} == {math.inf}
 
@@ -136,8 +136,8 @@ def test_a_sample_of_the_words_has_no_pseudo_perplexities(settings, tmp_path):
     write_jsonl(tmp_path / "in.jsonl", *({"text": text} for text in TEXTS))
     run = make_run(tmp_path / "in.jsonl", settings.changed(sample_words=0.5))
     found = Distribution()
-    score_to_file(run, str(tmp_path / "o.jsonl"), found=found)
+    score_to_file(run, str(tmp_path / "o.jsonl"), distribution=found)
     assert not [*found.lines()]
     with pytest.raises(PLLError, match="`plot` draws x_pppl.*`sample_words`"):
-        score_to_file(run, str(tmp_path / "p.jsonl"), found=Distribution(is_drawn=True))
+        score_to_file(run, str(tmp_path / "p.jsonl"), distribution=Distribution(is_drawn=True))
     assert not [*tmp_path.glob("p.*")]

@@ -397,7 +397,7 @@ def test_what_none_of_all_texts_has_is_known_also_of_earlier_runs(settings, tmp_
             with pytest.raises(Stopped):
                 runs.score_to_file(run, str(tmp_path / "out.jsonl"), force=True)
         found = Distribution()
-        _, earlier, _ = runs.score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, found=found)
+        _, earlier, _ = runs.score_to_file(run, str(tmp_path / "out.jsonl"), resume=True, distribution=found)
         assert earlier and found.are_errors == (first is None)
 
 

@@ -1,6 +1,7 @@
 """The Python files of examples/ that belong to other libraries: gpt_bert.py is tested in surfaces/test_code.py."""
 
 import importlib.util
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def by_hand(model, tokenizer, rows, callbacks, folder):
 
 @pytest.mark.parametrize("train", [by_hand, by_trainer])
 def test_pairs_in_training_change_no_loss_and_no_weight(train, example, tmp_path, capsys):
-    tokenizer = get_tokenizer("wordpiece")
+    tokenizer = deepcopy(get_tokenizer("wordpiece"))  # other tests use the same one, and a call is remembered
     rows = [dict(tokenizer(text, padding="max_length", max_length=24, truncation=True)) for text in SENTENCES[:4]]
     rows = [{**row, "labels": row["input_ids"]} for row in rows]
     found = []

@@ -16,7 +16,7 @@ from hypothesis import given
 from spacy_pll import Choice, Option, choices, make_pipeline
 from spacy_pll.metrics import MAX_EXACT
 from spacy_pll.span_getters import TEXT_SPAN, named_spans
-from spacy_pll.stream.contexts import place
+from spacy_pll.stream.contexts import doc_in_context
 
 from .. import reference
 from ..conftest import REAL_TOKENIZERS, TINY_TOKENIZERS, build_transformer, get_tokenizer, odd_text, score_placed
@@ -190,7 +190,7 @@ def test_the_doc_is_that_of_spacys_own_way_to_join_docs(text, before, after):
     tokenizer = other.tokenizer
     other.tokenizer = lambda text: tokenizer(text)  # of which nothing is known
     before, after = f"I can't {before}", f"{after} isn't"
-    ours, theirs = (place(one, text, before, after) for one in (nlp, other))
+    ours, theirs = (doc_in_context(one, text, before, after) for one in (nlp, other))
     for attr in ("ORTH", "SPACY", "NORM", "IDX"):
         assert ours.to_array(attr).tolist() == theirs.to_array(attr).tolist()
     assert [token.is_sent_start for token in ours][1:] == [token.is_sent_start for token in theirs][1:]

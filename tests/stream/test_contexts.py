@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 
 from spacy_pll import Choice, InputError, Option, PLLError, choices, minimal_pairs, rescore, score, score_continuations
 from spacy_pll.span_getters import TEXT_SPAN, named_spans
-from spacy_pll.stream.contexts import check_places, place, read_places, separated
+from spacy_pll.stream.contexts import check_places, doc_in_context, read_places, separated
 from spacy_pll.stream.known import score_places
 from spacy_pll.stream.workers import Work
 
@@ -40,7 +40,7 @@ def blank():
 
 @pytest.mark.parametrize("text, before, after", PLACES)
 def test_a_doc_has_all_characters_and_the_text_as_a_span(blank, text, before, after):
-    doc = place(blank, text, before, after)
+    doc = doc_in_context(blank, text, before, after)
     (span,) = named_spans(doc, TEXT_SPAN)
     assert doc.text == before + text + after and span.text == text
     assert [token.text for token in span] == [token.text for token in blank.make_doc(text)]
@@ -49,10 +49,10 @@ def test_a_doc_has_all_characters_and_the_text_as_a_span(blank, text, before, af
 
 def test_a_doc_keeps_its_tokens_and_stays_as_it_is(blank):
     text = Doc(blank.vocab, ["It", "'s over"], [False, False], sent_starts=[True, True])
-    doc = place(blank, text, "Yes. ")
+    doc = doc_in_context(blank, text, "Yes. ")
     assert [token.text for token in doc.spans[TEXT_SPAN][0]] == ["It", "'s over"]
     assert [token.is_sent_start for token in doc.spans[TEXT_SPAN][0]] == [True, True] and not text.spans
-    alone = place(blank, text)
+    alone = doc_in_context(blank, text)
     assert named_spans(alone, TEXT_SPAN)[0].text == text.text and not text.spans
 
 
@@ -60,7 +60,7 @@ def test_a_doc_keeps_its_tokens_and_stays_as_it_is(blank):
 def test_no_sentence_is_made_up(blank, text):
     """spaCy takes a doc of one token for a sentence."""
     for one in (text, blank(text)):
-        assert not place(blank, one, "She poured tea into her ", " of it").has_annotation("SENT_START")
+        assert not doc_in_context(blank, one, "She poured tea into her ", " of it").has_annotation("SENT_START")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_a_check_and_the_scoring_have_the_same_pieces(make_nlp, places, tokenize
     """By the characters of a text in its place, and by the tokens of its doc."""
     scorer = make_nlp(KINDS[tokenizer], tokenizer, targets=TEXT_SPAN).get_pipe("pll")
     encoded, scored, _ = read_places(scorer.model.load(), places)
-    read = scorer.predictor.tokenize([place(English(), *one) for one in places])
+    read = scorer.predictor.tokenize([doc_in_context(English(), *one) for one in places])
     to_score = np.zeros(len(read.wordpieces), dtype=bool)  # a doc without a piece to score has no context
     to_score[read.contexts.piece] = read.contexts.to_score
     assert scored.tolist() == to_score.tolist()
-    assert encoded.sequence[encoded.place].tolist() == read.wordpieces.ids.tolist()
+    assert encoded.sequence[encoded.position].tolist() == read.wordpieces.ids.tolist()
     for one, own in zip(places, encoded.pieces_of):
         if not one[1] and not one[2]:
             assert scored[own].all()  # also what is white space

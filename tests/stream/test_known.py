@@ -64,7 +64,7 @@ def test_what_is_known_is_not_found_again_and_parts_have_whole_batches(sizes, da
     things, kept = [thing for batch in batches for thing in batch], KeptScores()
     n_batches, first = data.draw(st.integers(0, len(sizes))), data.draw(st.integers(0, 2))
     n_known, asked, added = sum(sizes[:n_batches]), [], []
-    kept.found = ["other"] * first + things[:n_known]
+    kept.earlier = ["other"] * first + things[:n_known]
     kept.add = lambda results, ends_batch: added.append((*results, ends_batch))
 
     def find(n):

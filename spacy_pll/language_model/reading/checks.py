@@ -86,10 +86,10 @@ def warn_of_ignored(
             )
 
 
-def check_own_code(settings: Mapping[str, Any], place: str) -> None:
+def check_own_code(settings: Mapping[str, Any], source: str) -> None:
     """Settings, and those within them, must name no code but that of transformers and PyTorch.
 
-    place (str): Where they stand, for messages.
+    source (str): Where they stand, for messages.
     RAISES (ValueError): They do.
     """
     for key, value in _entries(settings):
@@ -98,14 +98,14 @@ def check_own_code(settings: Mapping[str, Any], place: str) -> None:
         for _, name in _entries({setting: value}) if setting in OWN_CODE else ():
             if isinstance(name, str) and name not in OWN_CODE[setting]:
                 raise PLLError(
-                    f"`{key}` is {name!r} in {place}. Such a name can stand for code on the Hugging Face hub, which is "
-                    f"never run here. Remove the setting, or choose one of {', '.join(OWN_CODE[setting])}."
+                    f"`{key}` is {name!r} in {source}. Such a name can stand for code on the Hugging Face hub, which "
+                    f"is never run here. Remove the setting, or choose one of {', '.join(OWN_CODE[setting])}."
                 )
         if key == "attribute_map":  # it would give the settings above another name
-            raise PLLError(f"`attribute_map` is set in {place}. It can hide other settings: remove it.")
+            raise PLLError(f"`attribute_map` is set in {source}. It can hide other settings: remove it.")
         if key == "quantization_config" and value:
             raise PLLError(
-                f"`quantization_config` is set in {place}. Quantized weights need code of other packages or from the "
+                f"`quantization_config` is set in {source}. Quantized weights need code of other packages or from the "
                 "Hugging Face hub, and are not read here. Choose the checkpoint from which these were made."
             )
 

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
 from ...errors import PLLError
+from ...scoring.wordpieces import in_full
 from .text_alignment import Offsets, align
 
 
@@ -34,9 +35,7 @@ def backend_of(tokenizer: PreTrainedTokenizerBase, source: str) -> Tokenizer:
             "position of a piece in the text. Choose a model with a tokenizer.json, or with one of these tokenizers: "
             f"{', '.join(MARKS)}."
         )
-    backend = tokenizer.backend_tokenizer
-    backend.no_truncation()
-    backend.no_padding()
+    backend = in_full(tokenizer.backend_tokenizer)
     if getattr(backend.model, "dropout", None):
         backend.model.dropout = None  # with it, a text is divided in another way each time
     backend.encode_special_tokens = tokenizer.split_special_tokens  # its copies do not have this

@@ -19,7 +19,8 @@ from ..reading.checks import check_finite, choose_another
 from .forward import Capabilities, Forward
 from .narrowing import Narrowing
 from .torch_settings import OwnAutocast
-from .trials import UNABLE, Expected, TrialTexts, are_close, log_prob_of, other_ids
+from .trials import Expected, TrialTexts, are_close, log_prob_of, other_ids
+from .unable import Unable, check_logits
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +49,11 @@ def find_capabilities(
                 # With fewer positions than ids, an operation that mixes narrowed states with others fails; with more,
                 # one that cuts them to the length of the text does, as in LUKE.
                 return all(_agree(forward, rows, pad_id, times) for rows in passes for times in (1, 4))
-        except UNABLE:
+        except Unable:
             return False
 
     try:
-        with own:
+        with own, forward.trying(Capabilities()):
             long, short = (_by_itself(forward, text, texts, mask_id) for text in (texts.long, texts.short))
         allowed = Capabilities(opens_autocast=own.was_open)
         with forward.trying(allowed):
@@ -61,7 +62,7 @@ def find_capabilities(
             beside = short if pads else _by_itself(forward, texts.other, texts, mask_id)
             passes = [[short], [long, beside]]
             same = pads or all(_agree(forward, rows, pad_id) for rows in passes)
-    except UNABLE as error:
+    except Unable as error:
         alone = "by itself, without the autocast that it opens" if own.was_open else "by itself"
         raise PLLError(
             f"The model {source!r} ({kind}) cannot read a short text {alone}: {error}. {choose_another(forward.model)}"
@@ -168,8 +169,10 @@ def _by_itself(forward: Forward, text: IntArray, texts: TrialTexts, mask_id: int
     if mask_id is not None:
         text[texts.before + 1 : min(texts.before + 3, len(text) - texts.after)] = mask_id
     with forward.tensors(), forward.evaluating():
-        logits = forward.model(input_ids=torch.from_numpy(text[None]).to(forward.device), return_dict=True).logits
-    return Expected(text, np.arange(len(text)), log_prob_of(logits[0].float(), text))
+        target = torch.from_numpy(text).to(forward.device)
+        logits = forward.call(target[None])
+        check_logits(logits, 1, len(text), target)
+    return Expected(text, np.arange(len(text)), log_prob_of(logits[0, : len(text)].float(), text))
 
 
 def _agree(forward: Forward, rows: list[Expected], pad_id: int, times: int = 1) -> bool:

@@ -23,6 +23,7 @@ from .onednn import OneDNNLinear, RoundedLinear, is_faster_here
 from .row_attention import MAX_WIDTH, RowAttention
 from .torch_settings import OwnAutocast, in_evaluation_mode, rounded_products, without_cudnn_attention
 from .true_positions import ReplacedMethod, set_hooks
+from .unable import call_on_trial, check_logits, check_narrowed
 
 # How a model computes, and how its weights are kept.
 Precision = Literal["float32", "tf32", "bfloat16", "float16"]
@@ -73,6 +74,7 @@ class Forward:
     def __init__(self, model: PreTrainedModel, shared: bool = False, precision: Precision = "float32"):
         self.model, self.shared, self.precision = model, shared, precision
         self.capabilities = Capabilities()
+        self._on_trial = False
         self._half: torch.dtype | None = None  # in which the weights are kept
         self.narrowing = Narrowing(model)
         # What XLM and FlauBERT hide where there is no mask, what others warn of, and from where positions are counted.
@@ -87,7 +89,7 @@ class Forward:
         self._copies = WeakKeyDictionary[FlatRows | FlatGroups, tuple[Any, np.ndarray]]()
 
     def use(self, capabilities: Capabilities) -> None:
-        """Run passes as these allow. RAISES (AttributeError): The model has nothing to narrow by that name."""
+        """Run passes as these allow. RAISES (Unable): The model has nothing to narrow by that name."""
         if capabilities.narrowing != self.capabilities.narrowing:
             self.capabilities = replace(self.capabilities, narrowing=None)
             self.narrowing.set(capabilities.narrowing)
@@ -95,12 +97,17 @@ class Forward:
 
     @contextmanager
     def trying(self, capabilities: Capabilities) -> Iterator[None]:
-        """A context in which passes run as if the model allowed this."""
-        before = self.capabilities
+        """A context in which passes run as if the model allowed this.
+
+        RAISES (Unable): It does not: its call has failed, or has given something else than logits for the batch.
+        """
+        before, was_on_trial = self.capabilities, self._on_trial
         try:
+            self._on_trial = True
             self.use(capabilities)
             yield
         finally:
+            self._on_trial = was_on_trial
             self.use(before)
 
     def remove_hooks(self) -> None:
@@ -191,10 +198,18 @@ class Forward:
                 told = lengths if padded or may_be_padding else None
                 filler = self.capabilities.filler
                 if filler is not None and batch.width <= MAX_WIDTH and not may_be_padding:
-                    logits = self.run_hidden(replace(batch, pad_id=filler).read(torch, flat), told)
+                    ids = replace(batch, pad_id=filler).read(torch, flat)
+                    logits = self.run_hidden(ids, told)
                 else:
-                    logits = self.run(batch.read(torch, flat), told)
-        return (logits[0] if self.capabilities.narrowing else logits[row, position]).float(), flat.target[batch.targets]
+                    ids = batch.read(torch, flat)
+                    logits = self.run(ids, told)
+        target = flat.target[batch.targets]
+        narrowed = self.capabilities.narrowing is not None
+        if self._on_trial and narrowed:
+            check_narrowed(logits, target)
+        elif self._on_trial:
+            check_logits(logits, len(ids), ids.shape[1], target)
+        return (logits[0] if narrowed else logits[row, position]).float(), target
 
     def _on_device(self, batch: Batch) -> tuple[Any, bool]:
         """The arrays of a batch's plan as tensors, copied once; and whether its texts have what the model could take
@@ -263,6 +278,11 @@ class Forward:
             if self._is_rounded and self.device.type == "cpu":
                 contexts.enter_context(RoundedLinear())  # keeps the kernels few that oneDNN compiles
             contexts.enter_context(self._arithmetic())
+            return self.call(ids, **arguments)
+
+    def call(self, ids: torch.Tensor, **arguments: Any) -> torch.Tensor:
+        """What the model itself gives. RAISES (Unable): This is a trial, and the model raises an error."""
+        with call_on_trial() if self._on_trial else nullcontext():
             logits: torch.Tensor = self.model(input_ids=ids, **arguments, return_dict=True).logits
         return logits
 

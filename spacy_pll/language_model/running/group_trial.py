@@ -22,7 +22,8 @@ from ...scoring.passes import Batch, PassLimits
 from ...scoring.windows import Context, Contexts
 from .forward import Forward, GroupPasses
 from .log_probs import TargetLogProbs
-from .trials import UNABLE, Expected, TrialTexts, are_close
+from .trials import Expected, TrialTexts, are_close
+from .unable import Unable, set_hook
 
 # Pieces of the two texts. Local attention reaches less far in most models, so it is tried, too.
 N_LONG, N_SHORT = 100, 12
@@ -41,8 +42,9 @@ def find_group_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
     """
     forward, margins = log_probs.forward, (0, 1, len(texts.long))
     try:
-        long, short = (_by_states(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
-    except UNABLE:
+        with forward.trying(forward.capabilities):
+            long, short = (_by_states(log_probs, ids, texts, mask_id, margins) for ids in (texts.long, texts.short))
+    except Unable:
         return None
 
     def is_right(one_row: bool, *rows: dict[int, Expected]) -> bool:
@@ -51,7 +53,7 @@ def find_group_passes(log_probs: TargetLogProbs, texts: TrialTexts, mask_id: int
                 _agree(log_probs, [row[margin] for row in rows], texts, margin, mask_id, pad_id, one_row)
                 for margin in margins
             )
-        except UNABLE:
+        except Unable:
             return False
 
     def tried(with_mask: bool) -> GroupPasses | None:
@@ -107,7 +109,7 @@ def _before_layers(forward: Forward, replace: Callable[[int, torch.Tensor], torc
 
     with ExitStack() as hooks:
         for layer in forward.narrowing.layers():
-            hooks.enter_context(layer.register_forward_pre_hook(read, with_kwargs=True))
+            hooks.enter_context(set_hook(layer.register_forward_pre_hook, read, with_kwargs=True))
         yield
 
 

@@ -6,7 +6,7 @@ as if those positions were one row, and the model's own code does the rest. `cap
 trying which narrowing leaves the logits of an architecture as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
+
+from .unable import Unable, set_hook
 
 # What layers call the part after the attention, which treats each position by itself.
 FEED_FORWARD = ("mlp", "ffn", "feed_forward")
@@ -45,12 +47,19 @@ class Narrowing:
         self._hooks: list[RemovableHandle] = []
 
     def set(self, name: str | None) -> None:
-        """Set what runs at the targets alone: one of `names`, or nothing. RAISES (AttributeError): It has none."""
+        """Set what runs at the targets alone: one of `names`, or nothing. RAISES (Unable): It has no such part."""
+        self._remove()
+        try:
+            for hook in getattr(self, name)() if name is not None else ():
+                self._hooks.append(hook)
+        except BaseException:  # some of several hooks may be set
+            self._remove()
+            raise
+
+    def _remove(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        if name is not None:
-            self._hooks = getattr(self, name)()
 
     @contextmanager
     def at(self, row: torch.Tensor, position: torch.Tensor) -> Iterator[None]:
@@ -61,26 +70,21 @@ class Narrowing:
         finally:
             _targets.reset(token)
 
-    def before_head(self) -> list[RemovableHandle]:
+    def before_head(self) -> Iterator[RemovableHandle]:
         if self.model.base_model is self.model:
-            raise AttributeError(f"{type(self.model).__name__} has no model without its head")
-        return [self.model.base_model.register_forward_hook(self._narrow_output)]
+            raise Unable(f"{type(self.model).__name__} has no model without its head")
+        yield set_hook(self.model.base_model.register_forward_hook, self._narrow_output)
 
-    def after_last_attention(self) -> list[RemovableHandle]:
+    def after_last_attention(self) -> Iterator[RemovableHandle]:
         """Narrow everything after the last attention: in BERT and similar models, with the residual sum."""
-        return [self.layers()[-1].get_submodule("attention").register_forward_hook(self._narrow_output)]
+        yield set_hook(_part(self.layers()[-1], ("attention",)).register_forward_hook, self._narrow_output)
 
-    def around_last_feed_forward(self) -> list[RemovableHandle]:
+    def around_last_feed_forward(self) -> Iterator[RemovableHandle]:
         """Narrow the last feed-forward part and the head. Between them a residual of full length is added."""
-        layer = self.layers()[-1]
-        block = next((getattr(layer, name) for name in FEED_FORWARD if hasattr(layer, name)), None)
-        if block is None:
-            raise AttributeError(f"{type(layer).__name__} has none of {', '.join(FEED_FORWARD)}")
-        return [
-            block.register_forward_pre_hook(self._narrow_input),
-            block.register_forward_hook(self._widen_output),
-            self.model.base_model.register_forward_hook(self._narrow_output),
-        ]
+        block = _part(self.layers()[-1], FEED_FORWARD)
+        yield set_hook(block.register_forward_pre_hook, self._narrow_input)
+        yield set_hook(block.register_forward_hook, self._widen_output)
+        yield set_hook(self.model.base_model.register_forward_hook, self._narrow_output)
 
     def _own_targets(self) -> _Targets | None:
         targets = _targets.get()
@@ -113,8 +117,16 @@ class Narrowing:
         return output
 
     def layers(self) -> torch.nn.ModuleList:
-        """The longest list of modules in the encoder. RAISES (AttributeError): There is none."""
+        """The longest list of modules in the encoder. RAISES (Unable): There is none."""
         lists = [module for module in self.model.base_model.modules() if isinstance(module, torch.nn.ModuleList)]
         if not lists:
-            raise AttributeError(f"{type(self.model).__name__} has no list of layers")
+            raise Unable(f"{type(self.model).__name__} has no list of layers")
         return max(lists, key=len)
+
+
+def _part(layer: torch.nn.Module, names: Sequence[str]) -> torch.nn.Module:
+    """The first part of a layer that has one of some names. RAISES (Unable): None has."""
+    for name in names:
+        if isinstance(module := getattr(layer, name, None), torch.nn.Module):
+            return module
+    raise Unable(f"{type(layer).__name__} has no part that is called {' or '.join(names)}")

@@ -10,9 +10,6 @@ from ...arrays import IntArray
 from ..reading.special_tokens import special_tokens_around
 from .row_attention import MAX_WIDTH
 
-# What a model raises if it is asked for something that it cannot do, or does not have.
-UNABLE = (RuntimeError, ValueError, IndexError, TypeError, AttributeError)
-
 
 class TrialTexts(NamedTuple):
     """Texts, as ids with special tokens. Their pieces are random, so that they differ whatever the tokenizer."""

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from ..reading.positions import position_embeddings
 from .group_attention import running
+from .unable import set_hook
 
 
 def _true() -> torch.Tensor | None:
@@ -52,15 +53,16 @@ def set_hooks(model: PreTrainedModel) -> list[RemovableHandle | ReplacedMethod]:
 
 def _hooks(model: PreTrainedModel) -> Iterator[RemovableHandle | ReplacedMethod]:
     for table, first in position_embeddings(model):
-        yield table.register_forward_pre_hook(partial(_absolute, first))
+        yield set_hook(table.register_forward_pre_hook, partial(_absolute, first))
     for name, module in model.named_modules():
         if name.endswith("embed_positions"):  # RoFormer
-            yield module.register_forward_pre_hook(_one_position)
-            yield module.register_forward_hook(_sinusoidal)
+            yield set_hook(module.register_forward_pre_hook, _one_position)
+            yield set_hook(module.register_forward_hook, _sinusoidal)
         elif hasattr(module, "_update_cos_sin_tables"):  # ESM before transformers 5
-            yield module.register_forward_hook(_rotary)
-        if getattr(module, "token_dropout", False):  # ESM
-            yield module.word_embeddings.register_forward_hook(partial(_share_of_masks, module.mask_token_id))
+            yield set_hook(module.register_forward_hook, _rotary)
+        of_esm = hasattr(module, "word_embeddings") and hasattr(module, "mask_token_id")
+        if of_esm and getattr(module, "token_dropout", False):
+            yield set_hook(module.word_embeddings.register_forward_hook, partial(_share_of_masks, module.mask_token_id))
         if hasattr(type(module), "get_rel_pos"):  # DeBERTa
             yield ReplacedMethod(module, "get_rel_pos", _relative)
         if hasattr(type(module), "compute_position_bias"):  # MPNet

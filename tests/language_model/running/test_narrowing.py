@@ -8,6 +8,7 @@ import torch
 
 from spacy_pll.language_model.running.forward import Forward
 from spacy_pll.language_model.running.narrowing import Narrowing
+from spacy_pll.language_model.running.unable import Unable
 
 from ...conftest import ARCHITECTURES, SENTENCES
 from ...scoring.planned import make_batch
@@ -59,5 +60,5 @@ def test_a_narrowed_model_can_be_pickled(language_model):
 def test_an_encoder_without_layers_is_an_error_that_the_trial_understands():
     narrowing = Narrowing(torch.nn.Sequential(torch.nn.Linear(2, 2)))
     narrowing.model.base_model = narrowing.model
-    with pytest.raises(AttributeError, match="Sequential has no list of layers"):
+    with pytest.raises(Unable, match="Sequential has no list of layers"):
         narrowing.layers()

@@ -42,7 +42,8 @@ def test_a_checkpoint_whose_padding_id_is_that_of_another_token(architecture, ro
 def test_hooks_of_which_one_cannot_be_set_are_all_taken_away():
     tokenizer = get_tokenizer("wordpiece")
     model = build_transformer("bert", tokenizer)
-    model.cls.token_dropout = True  # as ESM's embeddings have it, but it has no embeddings
+    model.bert.embeddings.word_embeddings.register_forward_hook = None  # as a module that takes none
+    model.bert.embeddings.token_dropout, model.bert.embeddings.mask_token_id = True, tokenizer.mask_token_id
     nlp = make_pipeline((model, tokenizer))
 
     def hooks():
