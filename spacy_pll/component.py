@@ -251,7 +251,7 @@ class PLLScorer(Pipe):
         """
         records = None if pending is None else self._attempt(docs, partial(predictor.gather, pending))
         if records is not None:
-            annotate = partial(self._annotate_last, docs, records)
+            annotate = partial(_annotate_last, docs, self.names, records)
             while docs and (doc := self._attempt(docs, annotate)) is not None:
                 yield doc
         if len(docs) > 1:
@@ -273,11 +273,6 @@ class PLLScorer(Pipe):
                 handler(self.name, self, [doc], error)
             else:
                 yield doc
-
-    def _annotate_last(self, docs: list[Doc], records: Iterable[Stored]) -> Doc:
-        """Write the next record to the last of some docs, and take that out."""
-        self.set_annotations(docs[-1:], records)
-        return docs.pop()
 
     def set_annotations(self, docs: list[Doc], scores: Iterable[Stored]) -> None:
         """Write scores to the docs' attributes."""
@@ -321,6 +316,12 @@ class PLLScorer(Pipe):
         """Load what `to_disk` wrote. If the model was left out, the one that the config names is kept."""
         from_disk(path, {"model": self.model.from_disk}, exclude)
         return self
+
+
+def _annotate_last(docs: list[Doc], names: Names, records: Iterator[Stored]) -> Doc:
+    """Write the next record to the last of some docs, and take that out."""
+    store(docs[-1], names, next(records))
+    return docs.pop()
 
 
 def get_scorer(nlp: Language, component: str | None = None) -> PLLScorer:

@@ -52,7 +52,8 @@ class PieceRecord:
     def of(cls, stored: Stored, begin: int = 0) -> "PieceRecord":
         """Read what a doc stores. begin (int): Where the characters of the doc begin, in those of another one."""
         kept = {name: of for name, of in stored.items() if name in STORED_AS_IS}
-        offset = [*accumulate(stored["gaps"], initial=begin)][1:]
+        offset = [*accumulate(stored["gaps"], initial=begin)]
+        del offset[0]
         for name in ("scored", "start", "end") if begin else ():
             if name in kept:
                 kept[name] = [place + begin for place in kept[name]]

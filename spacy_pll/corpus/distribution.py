@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attributes.values import perplexity_of, sums_of_doc
+from ..attributes.values import perplexity_of
 from ..errors import InputError, explained
 from ..stream.outcomes import ERROR
 from ..tables.rows import TextRows
@@ -33,15 +33,13 @@ def text_outcomes(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]
     """What became of some texts, in values that JSON has: whether some have a score, and some an error; their
     pseudo-perplexities, if the rows have such, and how many have none, by the reason.
     """
-    names = rows.names
     scored, failed, values, missing = False, False, list[float](), Counter[str]()
-    has_perplexity = names.perplexity in rows.types
+    has_perplexity = rows.names.perplexity in rows.types
     for text in texts:
         error = text.fields.get(ERROR)
-        score, _, pieces = sums_of_doc(text.doc, names)
-        scored, failed = scored or score is not None, failed or bool(error)
+        scored, failed = scored or text.score is not None, failed or bool(error)
         if has_perplexity:
-            value = perplexity_of(score, pieces)
+            value = perplexity_of(text.score, text.pieces)
             if value is not None:
                 values.append(value)
             else:

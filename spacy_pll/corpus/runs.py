@@ -11,8 +11,6 @@ from typing import Any
 from spacy.language import Language
 
 from ..analysis.normalised import unigrams_for
-from ..attributes.names import Names
-from ..attributes.values import sums_of_doc
 from ..component import get_scorer
 from ..compression import format_of
 from ..errors import InputError
@@ -122,7 +120,7 @@ def score_to_file(
         records = islice(_with_same_columns(records, run.input.path, columns.types()), first, None)
         # Closed even if writing fails: otherwise its worker processes would live for as long as the error is kept.
         with parts.kept(total), closing(run.scoring.score(nlp, records, total, first)) as texts:
-            while part := _next_part(texts, parts.done, rows.names):
+            while part := _next_part(texts, parts.done):
                 contents = with_outcomes(text_outcomes(part, rows), output.encode(part))
                 parts.write(contents, len(part), part[-1].fingerprint)
             if (parts.done, parts.fingerprint) != (total, fingerprints[total]):
@@ -199,13 +197,12 @@ def make_manifest(run: Run, nlp: Language, texts: int, fingerprint: str, fields:
     }
 
 
-def _next_part(texts: Iterator[ScoredText], n_done: int, names: Names) -> list[ScoredText]:
+def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[ScoredText]:
     """The next texts, until there are enough of them, or of wordpieces, or some time has passed.
 
     A part has whole batches, so the scores do not depend on where a run was interrupted.
 
     n_done (int): The number of texts in the parts before.
-    names (Names): Those of the component.
     """
     part, n_counted, n_pieces, end = list[ScoredText](), 0, 0, time.monotonic() + SECONDS_PER_PART
     for text in texts:
@@ -213,7 +210,7 @@ def _next_part(texts: Iterator[ScoredText], n_done: int, names: Names) -> list[S
         if text.ends_batch:
             if len(part) >= min(n_done, TEXTS_PER_PART) or time.monotonic() >= end:
                 break
-            n_pieces += sum(sums_of_doc(scored.doc, names)[2] for scored in part[n_counted:])
+            n_pieces += sum(scored.pieces for scored in part[n_counted:])
             n_counted = len(part)
             if n_pieces >= PIECES_PER_PART:
                 break

@@ -31,6 +31,8 @@ class ScoredText(NamedTuple):
     fields: dict[str, Any]  # its other columns
     fingerprint: str = ""  # of the input up to this text: see `Input.records`
     ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
+    score: float | None = None  # under the first metric, natural log
+    pieces: int = 0  # that were scored
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Scoring:
         RAISES (InputError): A text cannot be scored, and `skip_errors` is not set.
         RAISES (ChildProcessError): A worker process was killed.
         """
-        scorer, failed, missing, number = get_scorer(nlp), 0, 0, done
+        names, failed, missing, number = get_scorer(nlp).names, 0, 0, done
         waiting = deque[Record]()  # those that are being scored
 
         def texts() -> Iterator[str | Doc]:
@@ -89,9 +91,9 @@ class Scoring:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                if forecast.left:  # or all is said
-                    forecast.add(sums_of_doc(outcome, scorer.names)[2], ends_batch)
-                yield ScoredText(number - 1, outcome, fields, record.fingerprint, ends_batch)
+                score, _, pieces = sums_of_doc(outcome, names)
+                forecast.add(pieces, ends_batch)
+                yield ScoredText(number - 1, outcome, fields, record.fingerprint, ends_batch, score, pieces)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(

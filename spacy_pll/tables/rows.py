@@ -103,8 +103,9 @@ class TextRows:
         names = self.names
         # Those that all tables have are read at once.
         score, scores, n = sums_of_doc(doc, names)
-        known = dict[str, Any](zip(names.metrics.values(), scores.values()))
-        known |= {names.pieces: n, names.perplexity: perplexity_of(score, n)} if n else {}
+        known: dict[str, Any] = dict(zip(names.metrics.values(), scores.values()))
+        if n:
+            known[names.pieces], known[names.perplexity] = n, perplexity_of(score, n)
         yield {
             self.column: doc.text,
             **fields,
