@@ -61,7 +61,7 @@ def _records(
     def of_drawn(values: list[Any]) -> list[Any]:
         return values if is_drawn is None else [x if drawn else None for x, drawn in zip(values, is_drawn)]
 
-    scores = {metric: of_drawn(row.tolist()) for metric, row in zip(metrics, pieces.scores)}
+    scores = {metric: tuple(of_drawn(row.tolist())) for metric, row in zip(metrics, pieces.scores)}
     if pieces.distributions and settings.distribution:
         columns |= {name: of_drawn(getattr(pieces.distributions, name).tolist()) for name in ("rank", "entropy")}
     if pieces.distributions and settings.alternatives:
@@ -71,11 +71,12 @@ def _records(
     if settings.keep_pieces:
         columns |= _spelled(batch, pieces, pieces_of, loaded)
     approximate = {name: of for name in ("mask_spacing", "mask_margin") if (of := getattr(settings, name)) is not None}
+    of_pieces = {name: tuple(values) for name, values in columns.items()}
     for d, (own, scored) in enumerate(zip(pieces_of, _scored_runs(batch))):
         record = {"crc": text_crc(batch.read.texts[d]), "checks": checks[own], "scored": scored, **approximate}
-        for name, values in columns.items():
-            record[name] = tuple(values[own])
-        record["scores"] = {metric: tuple(values[own]) for metric, values in scores.items()}
+        for name, values in of_pieces.items():
+            record[name] = values[own]
+        record["scores"] = {metric: values[own] for metric, values in scores.items()}
         if batch.drawn is not None:
             record["drawn"] = ((*batch.drawn.draws[d], 0),)
         yield record
@@ -116,9 +117,9 @@ def _scored_runs(batch: TokenizedDocs) -> Iterator[tuple[int, ...]]:
     starts, owner = np.append(read.starts, 0).astype(np.int64), read.tokens_of.owner[begin]
     lengths = np.fromiter(map(len, read.texts), np.int64, len(read.texts))
     ends = np.where(edge[end], lengths[owner], starts[end])
-    places = np.stack([starts[begin], ends], axis=-1).ravel().tolist()
+    places = tuple(np.stack([starts[begin], ends], axis=-1).ravel().tolist())
     for own in Groups(2 * Groups.by(owner, len(read.texts)).lengths):
-        yield tuple(places[own])
+        yield places[own]
 
 
 def _check_finite(batch: TokenizedDocs, pieces: ScoredPieces, asking: Asking, loaded: Loaded) -> None:
