@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_pll.prediction.predictor import Predictor
+from spacy_pll.scoring.wordpieces import Encoded
 
 from ..conftest import SENTENCES, change
 from ..scoring.planned import batches_of_docs
@@ -147,3 +148,23 @@ def test_a_model_is_loaded_once_for_a_batch(make_nlp, monkeypatch):
     calls.clear()
     assert len(list(nlp.pipe(SENTENCES * 2, batch_size=len(SENTENCES)))) == 2 * len(SENTENCES)
     assert calls == [True] * 3  # before the first batch, and for each
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_pieces_without_a_character_behind_the_last_token_are_of_it(make_nlp, monkeypatch, n):
+    """A tokenizer may put some there. The pieces of a record are in the order of the tokens all the same."""
+    encode, nlp = Encoded.of.__func__, make_nlp("bert", metrics=["original"])
+    texts = ["The traveler lost the souvenir", "Souvenirs", *SENTENCES]
+    expected = [nlp(text + " ." * n)._.pll for text in texts]
+
+    def with_dots(cls, texts, *more):
+        encoded = encode(cls, [text + " ." * n for text in texts], *more)
+        ends = np.array(list(map(len, texts)))[encoded.pieces_of.owner, None]
+        return replace(encoded, offsets=np.minimum(encoded.offsets, ends))
+
+    monkeypatch.setattr(Encoded, "of", classmethod(with_dots))
+    for doc, score in zip(nlp.pipe(texts), expected, strict=True):
+        assert doc._.pll == pytest.approx(score, abs=1e-4)
+        assert sum(token._.pll for token in doc) == pytest.approx(score, abs=1e-4)
+        assert doc[-1]._.pll_pieces == nlp(doc[-1].text)._.pll_pieces
+        assert doc._.pll_data["offset"] == sorted(doc._.pll_data["offset"])
