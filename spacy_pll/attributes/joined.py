@@ -97,12 +97,12 @@ class Claim(NamedTuple):
         alone (bool): There is no other record. Then words without a piece may be of this one, too.
         """
         first, last = max(0, self.begin), min(len(text), self.end)
-        ends, here = np.append(self.offset, self.end)[1:], (self.offset >= first) & (self.offset < last)
-        begin, end, own = self.offset[here] - first, np.minimum(ends[here], last) - first, text[first:last]
-        known = piece_checks(own, begin, end) == self.checks[here]
+        ends, inside = np.append(self.offset, self.end)[1:], (self.offset >= first) & (self.offset < last)
+        begin, end, own = self.offset[inside] - first, np.minimum(ends[inside], last) - first, text[first:last]
+        known = piece_checks(own, begin, end) == self.checks[inside]
         known = known[np.searchsorted(begin, begin, side="right") - 1]  # the last one of a character has its check
         end = ends_of_pieces(own, begin, end)
-        if len(begin) and ends[here][-1] > len(text) == first + end[-1]:  # the text ends within the piece
+        if len(begin) and ends[inside][-1] > len(text) == first + end[-1]:  # the text ends within the piece
             known[-1] |= len(begin) == 1 or bool(known[-2])
         if alone and self.begin <= 0 and self.end >= len(text.rstrip()) and known.all():
             return np.ones(len(words.begin), dtype=bool)
@@ -152,7 +152,8 @@ def join_records(text: str, claims: Sequence[Claim]) -> PieceRecord:
     """One record from those that lie over a text."""
     owner = owners(text, claims)
     # Of the pieces of all records: which are in the text, and in the record that is of their character.
-    pieces_of, offset = Groups.of([claim.offset for claim in claims]), np.concatenate([one.offset for one in claims])
+    pieces_of = Groups.of([claim.offset for claim in claims])
+    offset = np.concatenate([claim.offset for claim in claims])
     inside = np.flatnonzero((0 <= offset) & (offset < len(text)))
     own = inside[owner[offset[inside]] == pieces_of.owner[inside]]
     order = own[np.argsort(offset[own], kind="stable")].tolist()

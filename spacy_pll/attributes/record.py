@@ -56,7 +56,7 @@ class PieceRecord:
         del offset[0]
         for name in ("scored", "start", "end") if begin else ():
             if name in kept:
-                kept[name] = [place + begin for place in kept[name]]
+                kept[name] = [character + begin for character in kept[name]]
         return cls(offset, first=next(iter(stored["scores"].values())), **kept)
 
     def column(self, name: str) -> Sequence[Any] | None:
@@ -90,8 +90,8 @@ class PieceRecord:
     def by_token(self) -> defaultdict[int, list[int]]:
         """For each token, by its index in the doc: the indices of its pieces in the lists."""
         places = defaultdict(list)
-        for place, token in enumerate(self.token):
-            places[token].append(place)
+        for index, token in enumerate(self.token):
+            places[token].append(index)
         return places
 
     def to_dict(self) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def _extensions(names: Names) -> Iterator[tuple[Any, str, dict[str, Any]]]:
         yield cls, names.top1, extension(names.top1, top1)
     columns = {name: column for name, (column, _) in names.of_tokens.items()}
     for name, of_score in names.estimates.items():
-        for part, own in enumerate(of_score):
-            yield Doc, own, extension(own, estimate, column=columns[name], part=part)
+        for is_error, own in enumerate(of_score):
+            yield Doc, own, extension(own, estimate, column=columns[name], is_error=is_error)
     yield Doc, names.all_pieces, extension(names.all_pieces, all_pieces)
     for cls in (Doc, Span):
         getter, setter = partial(record_value, attr=names.score), partial(set_record, attr=names.score)

@@ -79,13 +79,13 @@ def record_of(doc: Doc, data: str) -> PieceRecord | None:
     data (str): The attribute of records, such as "pll_data".
     RAISES (PLLError): Version 1 scored the doc.
     """
-    found = _found.get(doc)
-    if found is not None and data in found:
-        key, stored, record = found[data]
+    of_doc = _found.get(doc)
+    if of_doc is not None and data in of_doc:
+        key, stored, record = of_doc[data]
         if doc.user_data.get(key) is stored:
             if record is None:
                 record = PieceRecord.of(stored)
-                found[data] = key, stored, record
+                of_doc[data] = key, stored, record
             return record
     records = stored_records(doc, data)
     if not records:

@@ -126,12 +126,12 @@ def top1(tokens: Doc | Span, data: str) -> float | None:
     return COMBINE["first choices"](ranks) / len(ranks) if ranks else None
 
 
-def estimate(doc: Doc, data: str, column: str, part: int) -> float | None:
+def estimate(doc: Doc, data: str, column: str, is_error: int) -> float | None:
     """An estimate of the sum of a score over all words of a text, from those that were drawn; or its standard error
     (Cochran 1977, Sampling Techniques, sections 2.5 to 2.11). None where nothing was scored. Words that `Span.as_doc`
     left out count as 0; different texts, as `Doc.from_docs` joins them, are independent.
 
-    part (int): 0 for the estimate, 1 for the error.
+    is_error (int): 0 for the estimate, 1 for the error.
     """
     record, known = record_of(doc, data), _known(doc, data, column)
     if record is None or not known:
@@ -150,7 +150,7 @@ def estimate(doc: Doc, data: str, column: str, part: int) -> float | None:
         total += (n_all / n - 1) * drawn
         squares = sum(score**2 for score in scores) - drawn**2 / n
         variance += n_all * (n_all - n) / (n * max(1, n - 1)) * max(0.0, squares)
-    return math.sqrt(variance) if part else total
+    return math.sqrt(variance) if is_error else total
 
 
 def all_pieces(doc: Doc, data: str) -> int | None:

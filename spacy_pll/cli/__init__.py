@@ -31,10 +31,10 @@ GROUP = "spacy_pll_commands"  # the entry points of other commands, ours of othe
 def find_commands() -> dict[str, list[EntryPoint]]:
     """Where the function of each command is, or several are: ours of this folder in their order, then others."""
     modules = {name: name.replace("-", "_") for name in COMMANDS}
-    found = {name: [EntryPoint(name, f"{__name__}.{own}:{own}_cli", GROUP)] for name, own in modules.items()}
-    for one in sorted(entry_points(group=GROUP), key=lambda one: one.name):
-        found.setdefault(one.name, []).append(one)
-    return found
+    commands = {name: [EntryPoint(name, f"{__name__}.{own}:{own}_cli", GROUP)] for name, own in modules.items()}
+    for entry_point in sorted(entry_points(group=GROUP), key=lambda entry_point: entry_point.name):
+        commands.setdefault(entry_point.name, []).append(entry_point)
+    return commands
 
 
 def load(name: str) -> Callable[..., None]:
@@ -43,25 +43,27 @@ def load(name: str) -> Callable[..., None]:
     RAISES (KeyError): There is no such command.
     RAISES (PLLError): Several packages have it, or it cannot be imported from another package.
     """
-    one, *others = find_commands()[name]
+    entry_point, *others = find_commands()[name]
     if others:
-        named = " and ".join(each.value for each in (one, *others))
+        named = " and ".join(each.value for each in (entry_point, *others))
         raise PLLError(f"Several packages have a command {name!r}: {named}.", "Uninstall all but one of them.")
     try:
-        return one.load()
+        return entry_point.load()
     except Exception as error:
         if name in COMMANDS:
             raise
-        problem = f"The command {name!r} is {one.value}, which cannot be imported ({type(error).__name__}: {error})."
+        problem = (
+            f"The command {name!r} is {entry_point.value}, which cannot be imported ({type(error).__name__}: {error})."
+        )
         raise PLLError(problem, "Install its package again, or uninstall it.") from error
 
 
-def about(one: EntryPoint) -> str:
+def about(entry_point: EntryPoint) -> str:
     """The first line of the docstring of a command, which is read and not imported."""
     with suppress(Exception):  # the package is damaged, as is said when the command is called
-        spec = find_spec(one.module)
+        spec = find_spec(entry_point.module)
         for node in ast.parse(Path(str(spec and spec.origin)).read_text("utf8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name == one.attr:
+            if isinstance(node, ast.FunctionDef) and node.name == entry_point.attr:
                 return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
 
@@ -119,16 +121,18 @@ class LazyCommands(Mapping[str, Any]):
         def checked(**given: Any) -> None:
             from .terminal import check_files
 
-            check_files(given, [one.name for one in found.params if one.param_type_name == "argument"])
+            check_files(
+                given, [parameter.name for parameter in click_command.params if parameter.param_type_name == "argument"]
+            )
             function(**given)
 
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
         command.command(name, cls=PLLCommand)(checked)
-        found = typer.main.get_command(command)
-        found.no_args_is_help = any(parameter.required for parameter in found.params)
+        click_command = typer.main.get_command(command)
+        click_command.no_args_is_help = any(parameter.required for parameter in click_command.params)
         if name == "lm-eval":  # all that follows is read by another program
-            found.ignore_unknown_options, found.add_help_option = True, False
-        return found
+            click_command.ignore_unknown_options, click_command.add_help_option = True, False
+        return click_command
 
     def __iter__(self) -> Iterator[str]:
         return iter(find_commands())
@@ -152,7 +156,7 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about(one)) for name, (one, *_) in find_commands().items()])
+            formatter.write_dl([(name, about(entry_point)) for name, (entry_point, *_) in find_commands().items()])
 
 
 app = typer.Typer(name="pll", cls=LazyGroup, no_args_is_help=True, rich_markup_mode=None, add_completion=False)

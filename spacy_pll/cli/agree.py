@@ -101,15 +101,15 @@ def agree_cli(scorers: list[str], compare: Callable[..., None]) -> None:
     """
     first, second = scorers[0], scorers[-1]
     run = partial(agree, labels=(first, second if second != first else f"{second} again"))
-    shown = {"below": differences, "more": lambda result: {"tokens": [asdict(one) for one in result.tokens]}}
+    shown = {"below": differences, "more": lambda result: {"tokens": [asdict(token) for token in result.tokens]}}
     compare(command="agree", scorers=scorers, n_scorers=2, compare=run, about={}, **shown)
 
 
 def check_order(command: str, scorers: Sequence[str], corpus: str) -> None:
     """RAISES (ValueError): What should be the corpus is not there, and one of the scorers is a file."""
-    files = [one for one in scorers if Path(one).is_file()]
+    files = [scorer for scorer in scorers if Path(scorer).is_file()]
     if files and corpus != STANDARD_STREAM and not Path(corpus).exists():
-        in_order = " ".join([*(one for one in scorers if one != files[0]), corpus, files[0]])
+        in_order = " ".join([*(scorer for scorer in scorers if scorer != files[0]), corpus, files[0]])
         raise PLLError(
             f"The scorers come first, and the texts last: spacy-pll {command} {in_order}. There is no file or folder "
             f"{corpus!r}."
@@ -121,7 +121,7 @@ def differences(result: Agreement) -> str:
     names = [scorer.label for scorer in result.scorers]
     rows: Table = [("the tokens that differ most", *names, "difference")]
     for token in result.tokens:
-        place = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
-        rows.append((place, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
+        in_context = " ".join(f"{token.before[-16:]}[{token.token}]{token.after[:16]}".split())
+        rows.append((in_context, *(f"{score:.2f}" for score in token.scores), f"{token.difference:+.2f}"))
     note = "" if result.piece else "The two have different wordpieces, so nothing is compared by piece.\n"
     return note + text_table(rows)

@@ -115,16 +115,16 @@ class Evaluation:
         kept.about = {"scorers": loaded.records, "batch_size": self.batch_size, **about_items}
         work = Work(self.batch_size, self.n_process, show_progress=True)
         with kept.until_done():
-            found = score_texts(loaded.compared, suite, work, kept=kept, checked=checked, per_piece=self.per_piece)
-            measured = found.measurements(self.by or None)
+            scored = score_texts(loaded.compared, suite, work, kept=kept, checked=checked, per_piece=self.per_piece)
+            measured = scored.measurements(self.by or None)
             say(measurement_table(measured, suite.unit) + self._remarks(suite, measured))
             used = {**loaded.records[0], "compared": loaded.records[1:], **about}
             save_results(self.output, measured, used)
             if self.items:
-                save(self.items, write_table, list(found.rows()))
-            save(self.plot, draw, found.plot_curves if self.revisions else found.plot, self.by or None)
+                save(self.items, write_table, list(scored.rows()))
+            save(self.plot, draw, scored.plot_curves if self.revisions else scored.plot, self.by or None)
             if predictions and isinstance(suite, ChoiceSuite):
-                save(predictions, write_json, suite.predictions(next(iter(found.scores.values())), self.by or None))
+                save(predictions, write_json, suite.predictions(next(iter(scored.scores.values())), self.by or None))
 
     def _digest_of(self, suite: Suite) -> str:
         """A digest of what the outputs depend on, besides scores."""
@@ -135,14 +135,17 @@ class Evaluation:
         with suppress(Exception):
             known += fake.rows()
         with suppress(Exception):
-            known += [(one.measure, one.n, one.value, one.level, one.name) for one in fake.measurements()]
+            known += [
+                (measurement.measure, measurement.n, measurement.value, measurement.level, measurement.name)
+                for measurement in fake.measurements()
+            ]
         return digest_of(known)
 
     def _remarks(self, suite: Suite, measured: Sequence[Measurement]) -> str:
         """What stands below the table of choices that have a right option: about ties, and what scorers gain."""
         if not isinstance(suite, ChoiceSuite) or suite.has_preferences:
             return ""
-        overall = [one for one in measured if one.is_of(())]
+        overall = [accuracy for accuracy in measured if accuracy.is_of(())]
         lines = [ties_line(overall, self.ties, suite.unit)]
         if equal := suite.with_equal_options:
             has, first = "has" if len(equal) == 1 else "have", suite.locations[equal[0]]
@@ -248,14 +251,18 @@ def signed_percent(share: float) -> str:
 def ties_line(overall: Sequence[Measurement], ties: str, unit: str) -> str:
     """How many ties there are under each scorer, and what they count."""
     counted = "with the first option as chosen" if ties == "first" else "as half" if unit == "pairs" else "as a share"
-    return f"Ties, counted {counted}: {', '.join(f'{one.ties} under {one.scorer}' for one in overall)}.\n"
+    return (
+        f"Ties, counted {counted}: {', '.join(f'{accuracy.ties} under {accuracy.scorer}' for accuracy in overall)}.\n"
+    )
 
 
 def difference_table(overall: Sequence[Measurement]) -> str:
     """What the other scorers gain against the first one, on all items."""
     first, *others = overall
     rows: Table = [(f"minus {first.scorer}", f"difference in % {INTERVAL}", "better", "worse", "McNemar's p")]
-    for one in others:
-        ends = one.difference, one.difference_low, one.difference_high
-        rows.append((one.scorer, with_interval(ends, signed_percent), one.better, one.worse, f"{one.p:.2g}"))
+    for accuracy in others:
+        ends = accuracy.difference, accuracy.difference_low, accuracy.difference_high
+        rows.append(
+            (accuracy.scorer, with_interval(ends, signed_percent), accuracy.better, accuracy.worse, f"{accuracy.p:.2g}")
+        )
     return text_table(rows)

@@ -66,8 +66,8 @@ def under_headings(names: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def write_options(command: Any, ctx: Any, formatter: Any) -> None:
     """Write the arguments and the options of a command, with addresses in place of the paths of pages."""
-    records = {one.name: one.get_help_record(ctx) for one in command.get_params(ctx)}
-    arguments = [one.name for one in command.params if one.param_type_name == "argument"]
+    records = {parameter.name: parameter.get_help_record(ctx) for parameter in command.get_params(ctx)}
+    arguments = [parameter.name for parameter in command.params if parameter.param_type_name == "argument"]
     options = [name for name in records if name not in arguments]
     for heading, names in [("Arguments", arguments), *under_headings(options)]:
         if shown := [(record[0], with_addresses(record[1])) for name in names if (record := records[name])]:

@@ -111,10 +111,12 @@ def described(**more: dict[str, Any]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         texts, parameters = describe_settings(command), list[inspect.Parameter]()
-        for name, one in inspect.signature(command).parameters.items():
+        for name, parameter in inspect.signature(command).parameters.items():
             own = {"help": texts[name], **more.get(name, {})} if name in texts else more.get(name, {})
             is_described = "help" in {**MORE.get(name, {}), **own}
-            parameters.append(_parameter(name, one.annotation, one.default, own) if is_described else one)
+            parameters.append(
+                _parameter(name, parameter.annotation, parameter.default, own) if is_described else parameter
+            )
         command.__doc__ = (command.__doc__ or "").partition(f"\n    {next(iter(texts), None)} (")[0].rstrip()
         return _with_parameters(command, parameters)
 
@@ -123,9 +125,9 @@ def described(**more: dict[str, Any]) -> Callable[[Command], Command]:
 
 def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
     # Typer calls commands by keyword, so an option may stand before an argument.
-    by_keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    by_keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     vars(command).update(__signature__=inspect.Signature(by_keyword))
-    command.__annotations__ = {one.name: one.annotation for one in by_keyword}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in by_keyword}
     return command
 
 
@@ -182,11 +184,11 @@ def _with_quiet(command: Command) -> Command:
 
 
 def options_from(
-    place: str, source: Any, *names: str, note: str = "", make: Callable[..., Any] = dict, **more: dict[str, Any]
+    replaced: str, source: Any, *names: str, note: str = "", make: Callable[..., Any] = dict, **more: dict[str, Any]
 ) -> Callable[[Command], Command]:
     """Give a command options in place of one of its parameters.
 
-    place (str): The parameter.
+    replaced (str): The parameter.
     source (Any): A dataclass, or several, for whose fields the options are, or a function, for whose parameters.
     names (str): Some of them. None: all for which there is an option.
     note (str): What the help of options begins with.
@@ -195,19 +197,19 @@ def options_from(
     more (Dict[str, Any]): What options have besides, by name, or another note.
     """
     sources = source if isinstance(source, tuple) else (source,)
-    options = [option for one in sources for option in described_options(one, names, note, more)]
+    options = [option for source in sources for option in described_options(source, names, note, more)]
 
     def decorate(command: Command) -> Command:
         parameters = list[inspect.Parameter]()
         for parameter in inspect.signature(command).parameters.values():
-            parameters += options if parameter.name == place else [parameter]
+            parameters += options if parameter.name == replaced else [parameter]
 
         @wraps(command)
         def with_settings(**values: Any) -> Any:
             chosen = {option.name: values.pop(option.name, option.default) for option in options}
             lists = [option.name for option in options if option.default == ()]
             given = {name: value for name, value in chosen.items() if name not in lists or value}
-            return command(**{place: make(**given)}, **values)
+            return command(**{replaced: make(**given)}, **values)
 
         return _with_parameters(with_settings, parameters)
 
@@ -225,7 +227,7 @@ def options_as_in(source: Any, *names: str, note: str = "", **more: dict[str, An
 
     def decorate(command: Command) -> Command:
         parameters = inspect.signature(command).parameters
-        return _with_parameters(command, [options.get(name, one) for name, one in parameters.items()])
+        return _with_parameters(command, [options.get(name, parameter) for name, parameter in parameters.items()])
 
     return decorate
 
@@ -236,10 +238,12 @@ def described_options(
     """The options for a dataclass or a function, as parameters of a command. Their help is what its docstring says, or
     `MORE`.
     """
-    texts, limits, found = describe_settings(source), dict[str, Mapping[str, Any]](), list[inspect.Parameter]()
+    texts, limits, options = describe_settings(source), dict[str, Mapping[str, Any]](), list[inspect.Parameter]()
     if is_dataclass(source):
         types, own_fields = get_type_hints(source), fields(source)
-        defaults, limits = ({one.name: getattr(one, of) for one in own_fields} for of in ("default", "metadata"))
+        defaults, limits = (
+            {own_field.name: getattr(own_field, of) for own_field in own_fields} for of in ("default", "metadata")
+        )
     else:
         parameters = inspect.signature(source).parameters
         types, defaults = ({n: getattr(p, of) for n, p in parameters.items()} for of in ("annotation", "default"))
@@ -261,8 +265,8 @@ def described_options(
             own = {"help": spell(text, option_of), "show_default": False, **own}
         # What is not given is as a saved pipeline has it, and False may be given.
         type_, default = (types[name] | None, None) if source is ScoringSettings else (types[name], default)
-        found.append(_parameter(name, type_, default, own))
-    return found
+        options.append(_parameter(name, type_, default, own))
+    return options
 
 
 # Gives a command the options for `FileOptions` in place of its parameter `files`.

@@ -131,17 +131,17 @@ def _windows(
 ) -> list[dict[str, Any]]:
     """A row for each window of n words."""
     every = list(enumerate(read_records(path, options)))
-    records = [(number, one) for number, one in every if not one.problem]
+    records = [(number, record) for number, record in every if not record.problem]
     warn_of_missing(len(every) - len(records), len(every), "They are left out")
     for _, record in records:
         check_columns(list(record.fields), ["doc", "window", "window_text", "pppl"], record.location)
         if by is not None and by not in record.fields:
             raise no_column(record.location, by, record.fields)
-    check_parquet(output, [one.fields for _, one in records])
-    found = window_perplexities(nlp, [str(one.text) for _, one in records], n, kept=kept, **work._asdict())
+    check_parquet(output, [record.fields for _, record in records])
+    windows = window_perplexities(nlp, [str(record.text) for _, record in records], n, kept=kept, **work._asdict())
     rows: list[dict[str, Any]] = [
         Nested({"doc": number, **record.fields, "window": i, "window_text": text, "pppl": value})
-        for (number, record), of_text in zip(records, found)
+        for (number, record), of_text in zip(records, windows)
         for i, (text, value) in enumerate(of_text)
     ]
     if not rows:

@@ -135,12 +135,12 @@ def rescore_cli(
         "path": path,
         "encoding": encoding,
         **reading,
-        "lists": digest_of(one.row for one in (*dev_lists, *lists)),
+        "lists": digest_of(nbest.row for nbest in (*dev_lists, *lists)),
     }
     kept.about = {**describe_scorer(nlp, settings), "batch_size": work.batch_size, **of_weights, **source}
     with kept.until_done():
         scores = rescoring.score_hypotheses(nlp, (*dev_lists, *lists), work, kept=kept)
-        lists, dev_lists = (rescoring.with_pll(some, scores, per_piece) for some in (lists, dev_lists))
+        lists, dev_lists = (rescoring.with_pll(nbests, scores, per_piece) for nbests in (lists, dev_lists))
         if dev:
             weight, word_weight = tuned_weights(dev, rescoring.with_reference(dev_lists), grids, rate)
         assert weight is not None  # without --dev it was given
@@ -164,11 +164,11 @@ def tuned_weights(
     """The best weights of the grids for some lists. It prints them, and what they bring."""
     weight, word_weight = rescoring.best_weights(lists, grids[0], grids[1], rate)
     figures = [rescoring.errors_at(lists, *both, error_rate=rate) for both in ((0.0,), (weight, word_weight))]
-    (name, before), (_, value) = (next(iter(one.items())) for one in figures)
+    (name, before), (_, value) = (next(iter(figure.items())) for figure in figures)
     say(f"Tuned on {dev}: {name} {value:.2f} with {shown_weights(weight, word_weight)}, {before:.2f} without the PLL.")
-    for option, found, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
-        if found == grid[-1] > grid[0]:
-            say(f"The grid ends at {found:g}, and a higher weight may be better: give a wider {option}.")
+    for option, best, grid in zip(("--grid", "--word-grid"), (weight, word_weight), grids):
+        if best == grid[-1] > grid[0]:
+            say(f"The grid ends at {best:g}, and a higher weight may be better: give a wider {option}.")
     return weight, word_weight
 
 

@@ -23,16 +23,18 @@ def measurement_table(measured: Sequence[Measurement], unit: str = "n") -> str:
 
     unit (str): What the items are called.
     """
-    scorers, measures = dict.fromkeys(one.scorer for one in measured), dict.fromkeys(one.measure for one in measured)
-    have_interval = {one.measure for one in measured if one.low is not None}
+    scorers = dict.fromkeys(measurement.scorer for measurement in measured)
+    measures = dict.fromkeys(measurement.measure for measurement in measured)
+    have_interval = {measurement.measure for measurement in measured if measurement.low is not None}
     is_one, all_have = len(measures) == 1, len(have_interval) == len(measures) > 0
-    in_percent, has_groups = [*measures] == [ACCURACY], not is_one and any(one.label != OVERALL for one in measured)
+    in_percent = [*measures] == [ACCURACY]
+    has_groups = not is_one and any(measurement.label != OVERALL for measurement in measured)
     # By the columns of a group, its name, and what is measured of it: by scorer, the value.
     shown = defaultdict[Any, Any](lambda: defaultdict(lambda: defaultdict(dict)))
-    for one in measured:
-        write, to = (percent, "-") if in_percent else (writer_of(one.measure), " to ")
-        value = with_interval((one.value, one.low, one.high), write, to)
-        shown[tuple(one.group)][one.label][one.measure, one.n][one.scorer] = value
+    for measurement in measured:
+        write, to = (percent, "-") if in_percent else (writer_of(measurement.measure), " to ")
+        by_scorer = shown[tuple(measurement.group)][measurement.label][measurement.measure, measurement.n]
+        by_scorer[measurement.scorer] = with_interval((measurement.value, measurement.low, measurement.high), write, to)
     what = "accuracy in %" if in_percent else [*measures][0] if is_one else "measure"
     names = (*(["group"] * has_groups), f"{what} {INTERVAL}" if all_have else what)
     rows: Table = [(*names, unit, *scorers)]
@@ -50,7 +52,7 @@ def measurement_table(measured: Sequence[Measurement], unit: str = "n") -> str:
 
 def with_interval(values: Sequence[float | None], write: Callable[[float], str], to: str = " to ") -> str:
     """A value with the ends of its interval, as far as they are there. write (Callable[[float], str]): Of each."""
-    value, *ends = [write(one) for one in values if one is not None] or ["-"]
+    value, *ends = [write(value) for value in values if value is not None] or ["-"]
     return f"{value} ({to.join(ends)})" if ends else value
 
 
@@ -68,7 +70,7 @@ def percent(share: float) -> str:
 
 def rows_of_results(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
     """Measurements as rows of a table, without the columns that none has."""
-    rows = [{name: plain_number(value) for name, value in one._asdict().items()} for one in measured]
+    rows = [{name: plain_number(value) for name, value in measurement._asdict().items()} for measurement in measured]
     kept = [name for name in Measurement._fields if any(row[name] is not None for row in rows)]
     return [{name: row[name] for name in kept} for row in rows]
 

@@ -127,27 +127,27 @@ def score_cli(
             "--plot draws what is in a table of texts. Write one, to a .jsonl, .csv, .tsv or .parquet file."
         )
     check_outputs(force, False, None, (plot, PICTURES))
-    found = Distribution(bool(plot))
+    distribution = Distribution(bool(plot))
     if output == STANDARD_STREAM:
         n_texts = 0
         with until_closed():
-            for block in score_to_stream(run, found):
+            for block in score_to_stream(run, distribution):
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
                 n_texts += 1
         warn_of_nothing(input_path, n_texts)
     else:
         start = time.monotonic()
-        written = score_to_file(run, output, resume, force, found)
+        written = score_to_file(run, output, resume, force, distribution)
         if written is None:
             report(f"{output_path} was complete. Nothing was scored{' or drawn' if plot else ''}.")
             return
         warn_of_nothing(input_path, written[0])
         report(f"Wrote {output_path}: {_summary(*written, time.monotonic() - start)}.")
-        for line in found.lines():
+        for line in distribution.lines():
             report(line)
-        save(plot, draw, found.plot)
-    if found.are_errors:
+        save(plot, draw, distribution.plot)
+    if distribution.are_errors:
         end_without_scores(f"None of the texts could be scored. The column {ERROR!r} says why.")
 
 

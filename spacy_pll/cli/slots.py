@@ -85,8 +85,10 @@ def slots_cli(
     kept.about_outputs = {"hits": at, "by": by}
     with kept.until_done():
         asker = Slots(nlp, shared_pieces or bool(top))
-        found = fill_slots(asker, texts, keep, top, max_pieces, show_progress=True, kept=kept)
+        fillers = fill_slots(asker, texts, keep, top, max_pieces, show_progress=True, kept=kept)
         if reading["gold"]:
-            say(measurement_table(slot_measurements(texts, found, at, by), "items"))
-        rows = [{**slot.fields, **dict(zip(added, one))} for slot, some in zip(texts, found) for one in some]
+            say(measurement_table(slot_measurements(texts, fillers, at, by), "items"))
+        rows = [
+            {**slot.fields, **dict(zip(added, filler))} for slot, of_slot in zip(texts, fillers) for filler in of_slot
+        ]
         save(output, write_table, rows)

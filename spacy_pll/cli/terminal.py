@@ -27,7 +27,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def visible(text: str) -> str:
     r"""The text with its control characters as Python writes them, such as \x1b."""
-    return CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def say(text: str = "") -> None:
@@ -101,12 +101,12 @@ def check_files(given: Mapping[str, Any], arguments: Collection[str]) -> None:
     inputs, outputs = list[str](), list[Path]()
     for name, value in given.items():
         is_there = os.path.exists if name in arguments or name in READ_FOLDERS else os.path.isfile
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, Path):
-                outputs.append(one)
-            elif isinstance(one, str) and one != STANDARD_STREAM:
-                inputs += filter(is_there, [one, *re.split("[=,]", one)])
-    check_apart([one for one in outputs if str(one) != STANDARD_STREAM], inputs)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, Path):
+                outputs.append(item)
+            elif isinstance(item, str) and item != STANDARD_STREAM:
+                inputs += filter(is_there, [item, *re.split("[=,]", item)])
+    check_apart([path for path in outputs if str(path) != STANDARD_STREAM], inputs)
 
 
 def check_outputs(

@@ -91,11 +91,13 @@ def words_cli(
     kept.about = {"input": source, "run": used, **describe_scorer(nlp, settings), "words": "rows"}
     kept.about_outputs = {"means": means, "item": item} if means else {}
     with kept.until_done():
-        found = score_words(rows, nlp, kept=kept, **work._asdict(), **of_words)
-        write_table(output, found)
+        scored_rows = score_words(rows, nlp, kept=kept, **work._asdict(), **of_words)
+        write_table(output, scored_rows)
         if groups:
             name = surprisal_in(of_words.get("base"))
-            found_means = groups.means([row[name] for row in found], metric, surprisal_with_unit(of_words.get("base")))
+            found_means = groups.means(
+                [row[name] for row in scored_rows], metric, surprisal_with_unit(of_words.get("base"))
+            )
             say(measurement_table(found_means, "items"))
             save(plot, draw, groups.plot, found_means, surprisal_with_unit(of_words.get("base"), metric))
     warn_of_nothing(path, len(rows))

@@ -105,8 +105,8 @@ class Distribution:
 
     def lines(self) -> Iterator[str]:
         """What people want to know of it."""
-        if found := ", ".join(f"{value:,.2f} ({share} %)" for share, value in self.quantiles.items()):
-            yield f"Quantiles of {self.name}: {found}."
+        if listed := ", ".join(f"{value:,.2f} ({share} %)" for share, value in self.quantiles.items()):
+            yield f"Quantiles of {self.name}: {listed}."
         if missing := self.missing.total():
             why = ", ".join(f"{n:,} with {reason}" for reason, n in self.missing.items())
             yield f"{missing:,} of {missing + len(self.values):,} texts have no score: {why}."

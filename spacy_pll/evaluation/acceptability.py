@@ -57,8 +57,8 @@ class Acceptability(Suite):
             thresholds = {f"MCC above {best:.4g}, the best threshold for these": best}
             if self.threshold is not None:
                 thresholds[f"MCC above {self.threshold:g}"] = self.threshold
-            found = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
-            for measure, estimate in {"AUC": auc(values, self.labels), **found}.items():
+            of_thresholds = {name: mcc(values > threshold, self.labels) for name, threshold in thresholds.items()}
+            for measure, estimate in {"AUC": auc(values, self.labels), **of_thresholds}.items():
                 yield Measurement(scorer, measure, len(values), *estimate)
 
     def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
@@ -104,9 +104,9 @@ def best_threshold(values: FloatArray, labels: BoolArray) -> float:
 
     RETURNS (float): Minus infinity if it is best to accept all.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    good = np.bincount(place, weights=labels, minlength=len(distinct))
-    bad = np.bincount(place, weights=~labels, minlength=len(distinct))
+    distinct, index = np.unique(values, return_inverse=True)
+    good = np.bincount(index, weights=labels, minlength=len(distinct))
+    bad = np.bincount(index, weights=~labels, minlength=len(distinct))
     fn, tn = (np.cumsum([0, *counts[:-1]]) for counts in (good, bad))
     best = int(_mcc(np.stack((good.sum() - fn, bad.sum() - tn, fn, tn), axis=-1)).argmax())
     return float((distinct[best - 1] + distinct[best]) / 2) if best else -math.inf
@@ -134,19 +134,19 @@ def read_acceptability(
     files = FileOptions.of(file_options, "sentences with labels")
     column, _, good = (label or "").partition("=")
     sentences, labels, fields = [], [], []
-    for _, place, row, of_file in rows_of(path, "sentences with labels", files):
+    for _, location, row, of_file in rows_of(path, "sentences with labels", files):
         of_text = sentence or next((name for name in SENTENCES if name in row), SENTENCES[0])
         of_label = column or next((name for name in LABELS if name in row), LABELS[0])
         check_distinct(sentence=[of_text], label=[of_label])
         if of_label not in row:
-            raise no_column(place, of_label, row, "Give `label`.")
-        sentences.append(get_text(row, place, of_text, "`sentence`"))
+            raise no_column(location, of_label, row, "Give `label`.")
+        sentences.append(get_text(row, location, of_text, "`sentence`"))
         if not sentences[-1].strip():
-            raise InputError(f"{place}: {of_text!r} is empty.", "Leave the row out.")
-        labels.append(is_good(row[of_label], place, of_label, good or None))
-        fields.append(Fields(place, {**of_file, **{k: v for k, v in row.items() if k not in (of_text, of_label)}}))
+            raise InputError(f"{location}: {of_text!r} is empty.", "Leave the row out.")
+        labels.append(is_good(row[of_label], location, of_label, good or None))
+        fields.append(Fields(location, {**of_file, **{k: v for k, v in row.items() if k not in (of_text, of_label)}}))
     if len(set(labels)) < 2:
         raise InputError(f"All {len(labels)} sentences in {path!r} have the same label.", "Both kinds are needed.")
     bad, acceptable = ([s for s, label in zip(sentences, labels) if label is kind] for kind in (False, True))
-    advise(judged_sentences(bad, acceptable, [one.place for one, label in zip(fields, labels) if not label]))
+    advise(judged_sentences(bad, acceptable, [of_row.place for of_row, label in zip(fields, labels) if not label]))
     return Acceptability(sentences, labels, threshold, fields)

@@ -198,20 +198,20 @@ class AgreementCounts:
         """Add some texts, each scored by both."""
         names = [side.scorer.names for side in self.sides]
         for docs in zip(first, second, strict=True):
-            a, b = (read_record(doc, one.score, whole=True) for doc, one in zip(docs, names))
+            a, b = (read_record(doc, own.score, whole=True) for doc, own in zip(docs, names))
             assert a and b  # of every scored doc
             tokens = list(_tokens(self.n, *docs, *names))
-            found = {"word": [token.scores for token in tokens]}
+            by_level = {"word": [token.scores for token in tokens]}
             if a.ids and b.ids:
-                first_sum, second_sum = (doc._.get(one.estimates[one.score][0]) for doc, one in zip(docs, names))
-                found["text"] = [(first_sum, second_sum)]
-                found["text_mean"] = [(first_sum / len(a.ids), second_sum / len(b.ids))]
+                first_sum, second_sum = (doc._.get(own.estimates[own.score][0]) for doc, own in zip(docs, names))
+                by_level["text"] = [(first_sum, second_sum)]
+                by_level["text_mean"] = [(first_sum / len(a.ids), second_sum / len(b.ids))]
             if (a.pieces, a.start, a.end) == (b.pieces, b.start, b.end):
                 both = zip(*(next(iter(record.scores.values())) for record in (a, b)))
-                found["piece"] = [scores for scores in both if None not in scores]  # not drawn by one of them
+                by_level["piece"] = [scores for scores in both if None not in scores]  # not drawn by one of them
             else:
                 self.same_pieces = False
-            for level, pairs in found.items():
+            for level, pairs in by_level.items():
                 self.parts[level].append(np.array([(*scores, self.n) for scores in pairs]).reshape(-1, 3))
             self.tokens = heapq.nlargest(TOKENS, [*self.tokens, *tokens], key=lambda token: abs(token.difference))
             self.n += 1
@@ -230,17 +230,17 @@ class AgreementCounts:
 
 def measurements_of(comparisons: Sequence[Agreement]) -> list[Measurement]:
     """What each scorer took, and how it agrees with the first one, which is the same in all comparisons."""
-    first, texts, found = comparisons[0].scorers[0], comparisons[0].texts, list[Measurement]()
-    for run in [first, *(one.scorers[1] for one in comparisons)]:
+    first, texts, measured = comparisons[0].scorers[0], comparisons[0].texts, list[Measurement]()
+    for run in [first, *(comparison.scorers[1] for comparison in comparisons)]:
         took = {SECONDS: run.seconds, TIMES_AS_FAST: first.seconds / run.seconds if run.seconds else None}
         work = run.forward_passes, run.forward_pieces, run.scored_pieces
         took |= dict(zip(("forward passes", "wordpieces in forward passes", "scored wordpieces"), work))
-        found += [Measurement(run.label, measure, texts, value) for measure, value in took.items()]
-    for one in comparisons:
+        measured += [Measurement(run.label, measure, texts, value) for measure, value in took.items()]
+    for comparison in comparisons:
         for level in AGREEMENT_LEVELS:
-            if of_level := getattr(one, level):
-                found += of_level.measurements(one.scorers[1].label, level.replace("_", " "))
-    return found
+            if of_level := getattr(comparison, level):
+                measured += of_level.measurements(comparison.scorers[1].label, level.replace("_", " "))
+    return measured
 
 
 def _tokens(number: int, a: Doc, b: Doc, names_a: Names, names_b: Names) -> Iterator[TokenDifference]:

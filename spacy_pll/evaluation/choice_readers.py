@@ -80,31 +80,31 @@ def read_choices(
     """
     files, context, options = FileOptions.of(file_options, "choices"), in_order(context), in_order(options)
     check_distinct(context=context, options=options, label=[label], after=[after])
-    found, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
-    for file, place, row, of_file in rows_of(path, "choices", files):
-        made = [] if context or options or label or after else [*_published(row, place, file.stem, reading)]
+    choices, labelled = list[Choice](), defaultdict[Path, dict[int, Labelled]](dict)
+    for file, location, row, of_file in rows_of(path, "choices", files):
+        made = [] if context or options or label or after else [*_published(row, location, file.stem, reading)]
         if not made:
             contexts = context or ["context"] * ("context" in row)
-            choice, right = _own(row, place, contexts, options or ["options"], label or "label", after, separator)
-            labelled[file][len(found)] = right
+            choice, right = _own(row, location, contexts, options or ["options"], label or "label", after, separator)
+            labelled[file][len(choices)] = right
             made = [choice]
         for choice in made:
-            check_choice(choice, place)
+            check_choice(choice, location)
             separate = [option._replace(separator=separator) for option in choice.options]
-            found.append(choice._replace(options=separate, fields=Fields(place, {**of_file, **choice.fields})))
-    if not found:
+            choices.append(choice._replace(options=separate, fields=Fields(location, {**of_file, **choice.fields})))
+    if not choices:
         raise InputError(f"There is no choice in {path!r}.")
     for of_one in labelled.values():
         numbers = read_labels([*of_one.values()], label or "label", labels)
         for i, number in zip(of_one, numbers):
-            found[i] = found[i]._replace(right=number)
-    advise(*copies((choice.fields, (*choice.options, choice.right)) for choice in found))
-    return found
+            choices[i] = choices[i]._replace(right=number)
+    advise(*copies((choice.fields, (*choice.options, choice.right)) for choice in choices))
+    return choices
 
 
 def _own(
     row: dict[str, Any],
-    place: str,
+    location: str,
     context: Sequence[str],
     options: Sequence[str],
     label: str,
@@ -112,29 +112,29 @@ def _own(
     separator: str,
 ) -> tuple[Choice, Labelled]:
     """A choice of which it is not known yet which option is right, and what says so."""
-    found = row.get(options[0]) if len(options) == 1 else None
-    if isinstance(found, dict) and all(isinstance(value, int | float) for value in found.values()):
-        row = Nested({label: [*found.values()], **row, options[0]: [*found]})  # as {"answer": 1, "other": 0}
-    contexts, texts = _texts_in(row, place, context, "`context`"), _texts_in(row, place, options, "`options`")
+    cell = row.get(options[0]) if len(options) == 1 else None
+    if isinstance(cell, dict) and all(isinstance(value, int | float) for value in cell.values()):
+        row = Nested({label: [*cell.values()], **row, options[0]: [*cell]})  # as {"answer": 1, "other": 0}
+    contexts, texts = _texts_in(row, location, context, "`context`"), _texts_in(row, location, options, "`options`")
     if len(contexts) > 1 and len(texts) > 1:
         if len(context) < 2:
             raise InputError(
-                f"{place}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text.",
+                f"{location}: {len(contexts)} contexts and {len(texts)} options. One of the two must be a single text.",
                 "If the contexts are read one after the other, join them to one text.",
             )
         contexts = [reduce(lambda before, text: separated(before, text, separator) + text, contexts)]
     if label not in row:
-        raise no_column(place, label, row, "Name the column that says which option is right with `label`.")
+        raise no_column(location, label, row, "Name the column that says which option is right with `label`.")
     if len(contexts) < 2 and len(texts) < 2:
-        raise InputError(f"{place}: a choice needs two options or more. It has {len(texts)}.", ONE_OPTION)
+        raise InputError(f"{location}: a choice needs two options or more. It has {len(texts)}.", ONE_OPTION)
     several, columns = (contexts, context) if len(contexts) > 1 else (texts, options)
-    rest = get_text(row, place, after, "`after`") if after else ""
+    rest = get_text(row, location, after, "`after`") if after else ""
     made = [Option(text, before, after=rest) for before in contexts or [""] for text in texts]
     choice = Choice(made, 0, _without(row, *context, *options, label, after))
-    return choice, Labelled(place, _one_hot(row[label], len(several), place, label), several, columns)
+    return choice, Labelled(location, _one_hot(row[label], len(several), location, label), several, columns)
 
 
-def _one_hot(label: Any, n: int, place: str, column: str) -> Any:
+def _one_hot(label: Any, n: int, location: str, column: str) -> Any:
     """The number of the right option, if a label is a list with a number for each.
 
     RAISES (InputError): It is not 1 for one option, and 0 for the others.
@@ -143,28 +143,28 @@ def _one_hot(label: Any, n: int, place: str, column: str) -> Any:
         return label
     if (len(label), label.count(1), label.count(0)) != (n, 1, n - 1):
         advice = "A list has a number for each option: 1 for the right one, and 0 for the others."
-        raise InputError(f"{place}: {column!r} is {label!r:.100} for {n} options.", advice)
+        raise InputError(f"{location}: {column!r} is {label!r:.100} for {n} options.", advice)
     return FromZero(label.index(1))
 
 
-def _texts_in(row: dict[str, Any], place: str, columns: Sequence[str], setting: str | None) -> list[str]:
+def _texts_in(row: dict[str, Any], location: str, columns: Sequence[str], setting: str | None) -> list[str]:
     """The texts of several columns, or of a list in one column."""
     if len(columns) == 1 and isinstance(values := row.get(columns[0]), list):
-        return [get_text({columns[0]: value}, place, columns[0], setting) for value in values]
-    return [get_text(row, place, column, setting) for column in columns]
+        return [get_text({columns[0]: value}, location, columns[0], setting) for value in values]
+    return [get_text(row, location, column, setting) for column in columns]
 
 
 def _without(row: dict[str, Any], *columns: str | None) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in columns}
 
 
-def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading) -> Iterator[Choice]:
+def _published(row: dict[str, Any], location: str, file: str, reading: EwokReading) -> Iterator[Choice]:
     """The choices in a row of a file as it is published; none if its columns are not known.
 
     The first option is right, or, in a second choice of a row, the second.
     """
     columns = next((known for known in PUBLISHED if row.keys() >= {*known}), ())
-    others, texts = _without(row, *columns), partial(_texts_in, row, place, setting=None)
+    others, texts = _without(row, *columns), partial(_texts_in, row, location, setting=None)
     if columns == BLIMP:
         yield Choice([Option(text) for text in texts(BLIMP)], 0, others)
     elif columns == COMPS:
@@ -187,7 +187,7 @@ def _published(row: dict[str, Any], place: str, file: str, reading: EwokReading)
         sentences, ratio = row["sentences"], row["ratio"]
         options = sentences.split("\t") if isinstance(sentences, str) else texts(["sentences"])
         if (preference := number_in(ratio)) is None:
-            raise InputError(f"{place}: 'ratio' must be a number. It is {ratio!r:.100}.")
+            raise InputError(f"{location}: 'ratio' must be a number. It is {ratio!r:.100}.")
         uid = file.removesuffix("_nominalization").removesuffix("_tense")
         fields = {PARADIGM: uid, **_without(row, "sentences")}
         yield Choice([Option(text) for text in options], 0, fields, preference)

@@ -58,33 +58,33 @@ def choices(
     spacy_pll.choices(nlp, items).measurements()[0].value  # 1.0
     ```
     """
-    read = [one._replace(options=in_order(one.options)) if isinstance(one, Choice) else one for one in items]
+    read = [item._replace(options=in_order(item.options)) if isinstance(item, Choice) else item for item in items]
     suite, work = ChoiceSuite(read, shared_pieces, ties), Work(batch_size, n_process, show_progress)
     return score_texts(nlp, suite, work, per_piece=per_piece)
 
 
-def check_choice(choice: Any, place: str) -> None:
+def check_choice(choice: Any, location: str) -> None:
     """RAISES (InputError): It is no choice, or its options and the number of the right one are not valid."""
-    if not isinstance(choice, Choice) or not all(isinstance(one, Option) for one in choice.options):
-        raise InputError(f"{place} must be a `Choice` of `Option`s. It is {choice!r:.100}.")
+    if not isinstance(choice, Choice) or not all(isinstance(option, Option) for option in choice.options):
+        raise InputError(f"{location} must be a `Choice` of `Option`s. It is {choice!r:.100}.")
     n = len(choice.options)
     if n < 2:
-        raise InputError(f"{place}: a choice needs two options or more. It has {n}.", ONE_OPTION)
+        raise InputError(f"{location}: a choice needs two options or more. It has {n}.", ONE_OPTION)
     if not isinstance(choice.right, int | np.integer) or not 0 <= choice.right < n:
-        raise InputError(f"{place}: the right option has the number {choice.right!r}, and there are 0 to {n - 1}.")
+        raise InputError(f"{location}: the right option has the number {choice.right!r}, and there are 0 to {n - 1}.")
     if choice.preference is not None and not (n == 2 and math.isfinite(choice.preference)):
         raise InputError(
-            f"{place}: the preference for the first of two options must be a finite number. It is "
+            f"{location}: the preference for the first of two options must be a finite number. It is "
             f"{choice.preference!r}, and there are {n} options."
         )
     for option in choice.options:
         if not isinstance(option.text, str) or not isinstance(option.context, str):
             given = f"They are {tuple(option)!r:.100}."
-            raise InputError(f"{place}: text and context of an option must be strings. {given}")
+            raise InputError(f"{location}: text and context of an option must be strings. {given}")
         if option.parts:
-            raise InputError(f"{place}: an option has `parts`, and is scored whole.", "Leave them out.")
+            raise InputError(f"{location}: an option has `parts`, and is scored whole.", "Leave them out.")
         if not option.text.strip():
-            raise InputError(f"{place}: an option is empty. Each needs a text.")
+            raise InputError(f"{location}: an option is empty. Each needs a text.")
 
 
 class ChoiceSuite(Suite):
@@ -125,7 +125,7 @@ class ChoiceSuite(Suite):
     @lazy
     def with_equal_options(self) -> list[int]:
         """Which choices have their right option twice. White space at the ends makes no difference."""
-        read = [tuple(map(str.strip, map(str, place))) for place in self.places]
+        read = [tuple(map(str.strip, map(str, in_context))) for in_context in self.places]
         own = zip(self.options, self.right.tolist())
         return [i for i, (options, right) in enumerate(own) if read[options].count(read[options.start + right]) > 1]
 
@@ -153,7 +153,7 @@ class ChoiceSuite(Suite):
 
     def warn_of_alike(self, read: Mapping[Placed, bytes], title: str) -> None:
         each = ((i, read_alike(self.places[options], read)) for i, options in enumerate(self.options))
-        if alike := [(i, found) for i, found in each if found]:
+        if alike := [(i, differing) for i, differing in each if differing]:
             (first, (two, *_)), unit = alike[0], self.unit
             what = "both sentences" if unit == "pairs" else "two options"
             counts = f"{len(alike):,} of {len(self.choices):,} {unit}"
@@ -206,10 +206,10 @@ class ChoiceSuite(Suite):
         """
         if self.has_preferences:
             people = np.array([choice.preference for choice in self.choices], dtype=np.float64)
-            first = {scorer: self.probabilities(one)[:, 0] for scorer, one in scores.items()}
+            first = {scorer: self.probabilities(of_scorer)[:, 0] for scorer, of_scorer in scores.items()}
             return correlations(self.items, first, people, by)
-        outcomes = {scorer: self.outcomes(one) for scorer, one in scores.items()}
-        shares = {scorer: self.outcomes(one, "share") for scorer, one in scores.items()}
+        outcomes = {scorer: self.outcomes(of_scorer) for scorer, of_scorer in scores.items()}
+        shares = {scorer: self.outcomes(of_scorer, "share") for scorer, of_scorer in scores.items()}
         tied = {scorer: (share > 0) & (share < 1) for scorer, share in shares.items()}
         return accuracies(self.items, outcomes, by, tied=tied)
 
@@ -222,11 +222,11 @@ class ChoiceSuite(Suite):
         """
         owner, within = self.options.owner, self.options.within
         columns = dict[str, list[Any]]()
-        for one in scores.values():
-            columns[one.column] = one.sums.tolist()
-            columns[f"{one.column}_pieces"] = one.pieces.tolist()
-            columns[f"{one.column}_chosen"] = (self.chosen(one)[owner] == within).tolist()
-            columns[f"{one.column}_probability"] = self.probabilities(one)[owner, within].tolist()
+        for of_scorer in scores.values():
+            columns[of_scorer.column] = of_scorer.sums.tolist()
+            columns[f"{of_scorer.column}_pieces"] = of_scorer.pieces.tolist()
+            columns[f"{of_scorer.column}_chosen"] = (self.chosen(of_scorer)[owner] == within).tolist()
+            columns[f"{of_scorer.column}_probability"] = self.probabilities(of_scorer)[owner, within].tolist()
         for option, i, k, *values in zip(self.texts, owner.tolist(), within.tolist(), *columns.values()):
             choice = self.choices[i]
             right = k == choice.right if choice.preference is None else None

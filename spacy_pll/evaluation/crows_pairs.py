@@ -65,10 +65,10 @@ class CrowsPairs(Suite):
         for scorer, of_scorer in scores.items():
             values = np.array(list(self._values(of_scorer)))
             for measure, two in zip(MEASURES, (values[:, :2], values[:, 2:4])):
-                for one in accuracies(self.items, {scorer: outcomes_of(two, more)}, GROUPS, measure):
-                    if one.level != MACRO or one.group:
-                        value, low, high = (100 * share for share in one.estimate)
-                        yield one._replace(value=value, low=low, high=high)
+                for measurement in accuracies(self.items, {scorer: outcomes_of(two, more)}, GROUPS, measure):
+                    if measurement.level != MACRO or measurement.group:
+                        value, low, high = (100 * share for share in measurement.estimate)
+                        yield measurement._replace(value=value, low=low, high=high)
 
     def rows(self, scores: Mapping[str, TextScores]) -> Iterator[dict[str, Any]]:
         for scorer, of_scorer in scores.items():

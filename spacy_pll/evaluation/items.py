@@ -145,8 +145,8 @@ def groups_by(items: Sequence[Item], columns: tuple[str, ...]) -> list[Group]:
             values = tuple(cell.strip() if isinstance(cell, str) else cell for cell in cells)
             groups[labels] = Group(" x ".join(map(name_of, cells)), values, [])
         groups[labels].members.append(i)
-    named = zip(groups.values(), distinct_names([(one.name, one.values) for one in groups.values()]))
-    return sorted((one._replace(name=name) for one, name in named), key=lambda group: group.name)
+    named = zip(groups.values(), distinct_names([(group.name, group.values) for group in groups.values()]))
+    return sorted((group._replace(name=name) for group, name in named), key=lambda group: group.name)
 
 
 def distinct_names(groups: Sequence[tuple[str, tuple[Any, ...]]]) -> list[str]:

@@ -28,7 +28,7 @@ class FromZero(int):
 class Labelled(NamedTuple):
     """A row with its label."""
 
-    place: str  # for messages
+    location: str  # for messages
     label: Any
     texts: Sequence[str]  # of the options
     columns: Sequence[str]  # those of the options, if each has one
@@ -58,14 +58,14 @@ def read_labels(rows: Sequence[Labelled], column: str, kind: LabelKind | None = 
         for row, a, b in zip(rows, right, numbers):
             if a != b:
                 raise InputError(
-                    f"{row.place}: {column!r} is {row.label!r:.100}. All labels can be {KIND_NAMES[read_as]}, and "
+                    f"{row.location}: {column!r} is {row.label!r:.100}. All labels can be {KIND_NAMES[read_as]}, and "
                     f"{KIND_NAMES[other]}, and here that is not the same option.",
                     f"Give `labels={read_as!r}` or `labels={other!r}`.",
                 )
     if read_as == "from0" and not kind and may_be_from_1:
         warn_user(
-            f"{rows[0].place}: {column!r} is {rows[0].label!r:.100}. Labels are read as numbers from 0, and none is 0: "
-            "they may count from 1. Give `labels='from1'`, or `labels='from0'` if they do not."
+            f"{rows[0].location}: {column!r} is {rows[0].label!r:.100}. Labels are read as numbers from 0, and none is "
+            "0: they may count from 1. Give `labels='from1'`, or `labels='from0'` if they do not."
         )
     return right
 
@@ -85,10 +85,10 @@ def _no_option(
     i = tried[kind].index(None)
     row = rows[i]
     n, options = len(row.texts), ", ".join(map(repr, row.texts))
-    problem = f"{row.place}: {column!r} is {row.label!r:.100}, which is none of the options: {options:.200}."
+    problem = f"{row.location}: {column!r} is {row.label!r:.100}, which is none of the options: {options:.200}."
     advice = f"Give the text of the right one, or its number from 0 to {n - 1}."
     if other := [each for each, numbers in tried.items() if numbers[i] is not None]:
-        problem = f"{row.place}: {column!r} is {row.label!r:.100}, one of the {KIND_NAMES[other[0]]}."
+        problem = f"{row.location}: {column!r} is {row.label!r:.100}, one of the {KIND_NAMES[other[0]]}."
         advice = f"Other labels of the file are {KIND_NAMES[kind]}. Write all in the same way."
     elif given:
         advice = f"The labels are read as {KIND_NAMES[given]}. Correct it, or give other `labels`."
@@ -108,8 +108,8 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
         """White space at the ends counts if it distinguishes two of them."""
         alike = [i for i, name in enumerate(names) if name.strip() == text.strip()]
         exact = [i for i in alike if names[i] == text]
-        found = exact[:1] or (alike if len(alike) == 1 else [])
-        return found[0] if text.strip() and found and len(names) == n else None
+        fitting = exact[:1] or (alike if len(alike) == 1 else [])
+        return fitting[0] if text.strip() and fitting and len(names) == n else None
 
     numbers: dict[LabelKind, int | None] = {
         "text": option_called(row.texts),
@@ -121,21 +121,21 @@ def _options_named(row: Labelled) -> dict[LabelKind, int | None]:
     return {kind: i if i is not None and 0 <= i < n else None for kind, i in numbers.items()}
 
 
-def is_good(label: Any, place: str, column: str, good: str | None = None) -> bool:
+def is_good(label: Any, location: str, column: str, good: str | None = None) -> bool:
     """Whether a label says of a sentence that it is good.
 
     column (str): That of the labels, for messages.
     good (Optional[str]): What good sentences have there. None: one of `GOOD_LABELS`.
     RAISES (InputError): It says neither.
     """
-    found = label_of(label)
-    if found and good is not None:
-        return good.strip() in (found, str(label).strip())  # 1.0 may be written so
-    if found.lower() in (*GOOD_LABELS, *BAD_LABELS):
-        return found.lower() in GOOD_LABELS
+    text = label_of(label)
+    if text and good is not None:
+        return good.strip() in (text, str(label).strip())  # 1.0 may be written so
+    if text.lower() in (*GOOD_LABELS, *BAD_LABELS):
+        return text.lower() in GOOD_LABELS
     raise InputError(
-        f"{place}: the label is {label!r:.100}, which does not say whether the sentence is good.",
+        f"{location}: the label is {label!r:.100}, which does not say whether the sentence is good.",
         f"Give the value of the good ones: `label='{column}=VALUE'`."
-        if found
+        if text
         else "Add it." + " Or, if NA is a value, give `na_as_text=True`." * isinstance(label, Missing),
     )

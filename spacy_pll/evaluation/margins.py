@@ -79,6 +79,6 @@ def compare_margins(
     docs = nlp.pipe(copies, disable=[scorers[0].name])
     comparisons = compare_scorers(sides, docs, batch_size, show_progress, number_of(texts))
     smallest = dict[str, int | None].fromkeys(setting for setting, values in tried.items() if values)
-    for change, one in zip(changes[::-1], comparisons[::-1]):  # the smallest of each comes last
-        smallest |= change if (one.word.r or -1) >= at_least else {}
+    for change, comparison in zip(changes[::-1], comparisons[::-1]):  # the smallest of each comes last
+        smallest |= change if (comparison.word.r or -1) >= at_least else {}
     return MarginAgreement(scorers[0].model.describe().title, comparisons[0].texts, at_least, smallest, comparisons)

@@ -93,7 +93,7 @@ def accuracies(
         smallest groups, but only where they differ in size: otherwise both are equal. Then the groups of each level,
         sorted by name.
     """
-    by_columns, (first, *_), found = levels(items, by), outcomes, list[Measurement]()
+    by_columns, (first, *_), measured = levels(items, by), outcomes, list[Measurement]()
     columns, smallest_ones = smallest(by_columns)
     sizes = {len(group.members) for group in smallest_ones}
     for scorer, won in outcomes.items():
@@ -107,8 +107,8 @@ def accuracies(
             mean = mean_proportion([won[group.members] for group in smallest_ones])
             about = {"n": len(won), "level": MACRO, "name": " x ".join(columns), "ties": of_scorer[0].ties}
             of_scorer.insert(1, Measurement(scorer, measure, **mean._asdict(), **about))
-        found += of_scorer
-    return found
+        measured += of_scorer
+    return measured
 
 
 def each_group(by_columns: Mapping[tuple[str, ...], Sequence[Group]]) -> Iterator[tuple[IntArray, dict[str, Any]]]:
@@ -138,9 +138,9 @@ def correlations(
     of_people (float array, shape (items,)): The same of people.
     by (Optional[Sequence[str]]): See `levels`.
     """
-    groups, found = list(each_group(levels(items, by))), list[Measurement]()
+    groups, measured = list(each_group(levels(items, by))), list[Measurement]()
     for scorer, model in of_model.items():
         for members, about in groups:
             rho = spearman(model[members], of_people[members])
-            found.append(Measurement(scorer, RHO, **rho._asdict() if rho else {"value": None}, **about))
-    return found
+            measured.append(Measurement(scorer, RHO, **rho._asdict() if rho else {"value": None}, **about))
+    return measured

@@ -77,14 +77,14 @@ class PairSuite(ChoiceSuite):
         RAISES (ValueError): Another column has the name of a column of scores.
         """
         columns = dict[str, list[Any]]()
-        for one in scores.values():
-            (good, bad), (good_pieces, bad_pieces) = one.sums.reshape(-1, 2).T, one.pieces.reshape(-1, 2).T
+        for of_scorer in scores.values():
+            (good, bad), (good_pieces, bad_pieces) = of_scorer.sums.reshape(-1, 2).T, of_scorer.pieces.reshape(-1, 2).T
             good_mean, bad_mean = good / good_pieces, bad / bad_pieces
-            own = {"correct": self.outcomes(one), "good": good, "bad": bad}
+            own = {"correct": self.outcomes(of_scorer), "good": good, "bad": bad}
             own |= {"good_pieces": good_pieces, "bad_pieces": bad_pieces}
             own |= {"good_per_piece": good_mean, "bad_per_piece": bad_mean}
             own |= {"difference": good - bad, "difference_per_piece": good_mean - bad_mean}
-            columns |= {f"{one.column}_{end}": values.tolist() for end, values in own.items()}
+            columns |= {f"{of_scorer.column}_{end}": values.tolist() for end, values in own.items()}
         for number, ((good, bad, fields), *values) in enumerate(zip(self.items, *columns.values()), 1):
             sentences = {"sentence_good": good, "sentence_bad": bad}
             yield {"pair": number, **self._row(sentences, fields, dict(zip(columns, values)))}

@@ -47,7 +47,7 @@ class Long(NamedTuple):
 
 
 class _Row(NamedTuple):
-    place: str
+    location: str
     sentence: str
     good: bool | None  # None: there is no label
     fields: dict[str, Any]  # the other columns
@@ -113,21 +113,21 @@ def read_pairs(
         raise InputError("`label` and `item` are for tables with one sentence in a row.", "Give `sentence`, too.")
     long = Long(sentence, column or None, value or None, item, None if label else first) if sentence else None
     pairs, rows, layouts = list[Pair](), defaultdict[Path, list[_Row]](list), dict[Path, Long | None]()
-    for file, place, row, of_file in rows_of(path, "minimal pairs", files, (TXT, *TABLE_ENDINGS)):
+    for file, location, row, of_file in rows_of(path, "minimal pairs", files, (TXT, *TABLE_ENDINGS)):
         if file not in layouts:
             layouts[file] = long if good or bad or long else _known_layout(file, row, first)
         if layout := layouts[file]:
-            rows[file].append(_read_row(row, place, layout, of_file))
+            rows[file].append(_read_row(row, location, layout, of_file))
             continue
-        names = _names(row, place, good, bad, files.header is None and format_of(file) in (".csv", ".tsv"))
-        both = [_sentence(row, place, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
+        names = _names(row, location, good, bad, files.header is None and format_of(file) in (".csv", ".tsv"))
+        both = [_sentence(row, location, name, setting) for name, setting in zip(names, ("`good`", "`bad`"))]
         others = {k: v for k, v in row.items() if k not in names}
-        pairs.append(Pair(both[0], both[1], Fields(place, {**of_file, **others})))
+        pairs.append(Pair(both[0], both[1], Fields(location, {**of_file, **others})))
     if first and not any(layout and layout.first for layout in layouts.values()):
         raise InputError("`first` is for files in which good and bad sentences take turns.", "Leave it out.")
     for file, layout in layouts.items():
         if layout and format_of(file) == TXT and not layout.label:
-            lines = [(row.place.rpartition(", ")[2], row.sentence) for row in rows[file]]
+            lines = [(row.location.rpartition(", ")[2], row.sentence) for row in rows[file]]
             advise(no_sentences(lines, str(file)))
         pairs += _paired(rows[file], layout) if layout else []
     if not pairs:
@@ -155,15 +155,15 @@ def _known_layout(file: Path, row: dict[str, Any], first: First | None) -> Long 
     return None
 
 
-def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:
+def _names(row: dict[str, Any], location: str, good: str | None, bad: str | None, table: bool) -> tuple[str, str]:
     """The columns of the two sentences. RAISES (InputError): They are not named, and not known."""
     # All that is missing is named as what is there suggests.
     known = max(KNOWN, key=lambda pair: len(row.keys() & {*pair}))
     partners = {**dict(KNOWN), **{b: a for a, b in KNOWN}}
-    found = good or partners.get(bad or "", known[0]), bad or partners.get(good or "", known[1])
-    if missing := [name for name in found if name not in row]:
+    columns = good or partners.get(bad or "", known[0]), bad or partners.get(good or "", known[1])
+    if missing := [name for name in columns if name not in row]:
         raise no_column(
-            place,
+            location,
             missing[0],
             row,
             "Name those of the two sentences with `good` and `bad`. Or, if each sentence has a row of its own, name its"
@@ -171,33 +171,35 @@ def _names(row: dict[str, Any], place: str, good: str | None, bad: str | None, t
             + " If the file has no header, name its columns with `header`." * table
             + f" {AS_R_WRITES}" * (table and has_spaces(row)),
         )
-    return found
+    return columns
 
 
-def _sentence(row: dict[str, Any], place: str, column: str, setting: str) -> str:
-    sentence = get_text(row, place, column, setting)
+def _sentence(row: dict[str, Any], location: str, column: str, setting: str) -> str:
+    sentence = get_text(row, location, column, setting)
     if not sentence.strip():
-        raise InputError(f"{place}: {column!r} is empty. Each pair needs two sentences.")
+        raise InputError(f"{location}: {column!r} is empty. Each pair needs two sentences.")
     return sentence
 
 
-def _read_row(row: dict[str, Any], place: str, layout: Long, of_file: dict[str, str]) -> _Row:
+def _read_row(row: dict[str, Any], location: str, layout: Long, of_file: dict[str, str]) -> _Row:
     if layout.sentence == layout.label:  # CLAMS: both are in one line
         label, _, sentence = row[TEXT].partition("\t")
         if not sentence.strip():
-            raise InputError(f"{place}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}.")
-        return _Row(place, sentence, is_good(label, place, TEXT), of_file)
-    sentence, good = _sentence(row, place, layout.sentence, "`sentence`"), None
+            raise InputError(
+                f"{location}: there must be True or False, a tab and a sentence. It is {row[TEXT]!r:.100}."
+            )
+        return _Row(location, sentence, is_good(label, location, TEXT), of_file)
+    sentence, good = _sentence(row, location, layout.sentence, "`sentence`"), None
     for setting, columns in (("label", [layout.label or layout.sentence]), ("item", layout.item)):
         if missing := [column for column in columns if column not in row]:
-            raise no_column(place, missing[0], row, f"Give another `{setting}`.")
+            raise no_column(location, missing[0], row, f"Give another `{setting}`.")
     if layout.item and all(is_missing(row[column]) for column in layout.item):
         named = ", ".join(map(repr, layout.item))
-        raise InputError(f"{place}: there is no value in {named}.", "Add it, or leave the row out.")
+        raise InputError(f"{location}: there is no value in {named}.", "Add it, or leave the row out.")
     if layout.label:
-        good = is_good(row[layout.label], place, layout.label, layout.good)
+        good = is_good(row[layout.label], location, layout.label, layout.good)
     others = {k: v for k, v in row.items() if k not in (layout.sentence, layout.label, "")}
-    return _Row(place, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
+    return _Row(location, sentence, good, {**of_file, **{layout.renamed.get(k, k): v for k, v in others.items()}})
 
 
 def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
@@ -214,13 +216,13 @@ def _paired(rows: list[_Row], layout: Long) -> Iterator[Pair]:
     for group in groups:
         _check_group(group, layout, groups[0])
         good, bad = sorted(group, key=lambda row: not row.good)
-        fields = Fields(group[0].place, _joined_fields(good.fields, bad.fields))
+        fields = Fields(group[0].location, _joined_fields(good.fields, bad.fields))
         yield Pair(good.sentence, bad.sentence, fields)
 
 
 def _check_group(group: list[_Row], layout: Long, first: list[_Row]) -> None:
     """RAISES (InputError): It is not one good and one bad sentence, or neighbours have not the order of the first."""
-    places = " and ".join([group[0].place, *(row.place.rpartition(", ")[2] for row in group[1:])])
+    places = " and ".join([group[0].location, *(row.location.rpartition(", ")[2] for row in group[1:])])
     of = "of these neighbours"
     advice = (
         "A pair is one of each, in neighbouring rows. Name the columns that its rows share with `item`, or correct the "

@@ -107,21 +107,21 @@ class Perplexity:
         """The pseudo-perplexities and the log-likelihood (natural log) under each metric. If it has a standard error,
         also this one; and if it is a bound, the standard errors of the perplexities, in per cent of them.
         """
-        found, intervals = list[Measurement](), self.intervals
+        measured, intervals = list[Measurement](), self.intervals
         for metric, total in self.log_likelihood.items():
             for unit, n in self._units.items():
                 ends = intervals.get(f"per_{unit}", {}).get(metric, ())
                 if n:
                     value = getattr(self, f"per_{unit}")[metric]
-                    found.append(Measurement(metric, f"pseudo-perplexity per {unit}", n, value, *ends))
-            found.append(Measurement(metric, "log-likelihood", self.texts, total))
+                    measured.append(Measurement(metric, f"pseudo-perplexity per {unit}", n, value, *ends))
+            measured.append(Measurement(metric, "log-likelihood", self.texts, total))
             if (error := self.standard_error.get(metric)) is None:
                 continue
-            found.append(Measurement(metric, "standard error of the log-likelihood", self.texts, error))
+            measured.append(Measurement(metric, "standard error of the log-likelihood", self.texts, error))
             for unit, n in self._units.items() if not intervals else ():
                 if n:
-                    found.append(Measurement(metric, f"standard error per {unit} in %", n, 100 * error / n))
-        return found
+                    measured.append(Measurement(metric, f"standard error per {unit} in %", n, 100 * error / n))
+        return measured
 
     @property
     def _units(self) -> dict[str, int]:
@@ -166,10 +166,10 @@ def _clause_as_word(doc: Doc, record: PieceRecord, words: Words, per_word: IntAr
     if words == "piece" or words == "spacy" and doc.lang_ in DIVIDED or per_word.max(initial=0) < UNSPACED_PIECES:
         return None
     edges = [*word_begins(doc, record, words).tolist(), len(doc.text)]
-    found = (doc.text[begin:end].strip() for begin, end in zip(edges, edges[1:]))
+    word_texts = (doc.text[begin:end].strip() for begin, end in zip(edges, edges[1:]))
     beside = "" if words == "spacy" else " and `words='spacy'`"
     otherwise = "compare values per wordpiece or per byte"
-    return clause_as_word(zip(found, per_word.tolist()), "perplexities per word", otherwise, beside)
+    return clause_as_word(zip(word_texts, per_word.tolist()), "perplexities per word", otherwise, beside)
 
 
 def perplexity(
@@ -268,8 +268,8 @@ def perplexity(
 
     counts, sums = Counter[str](), dict[str, FloatArray]()
     drawn = defaultdict[str, Any](partial(array, "d"))  # by metric, of each text: its number and its error
-    with closing(kept.each(find, n, show_progress=show_progress and is_bound)) as found:
-        for of_one, scores, number in found:
+    with closing(kept.each(find, n, show_progress=show_progress and is_bound)) as known_texts:
+        for of_one, scores, number in known_texts:
             counts.update({"texts": 1, **of_one})
             for metric, values in scores.items() if of_one.get("pieces") else ():
                 sums[metric] = sums.get(metric, 0.0) + np.array(values)
@@ -288,7 +288,7 @@ def perplexity(
 
 def windows_of(text: str, n_words: int) -> list[str]:
     """All runs of so many words, in their order; all words if there are fewer. White space separates words."""
-    words = [found.span() for found in re.finditer(r"\S+", text)]
+    words = [match.span() for match in re.finditer(r"\S+", text)]
     last = max(1, len(words) - n_words + 1) if words else 0
     return [text[words[i][0] : words[min(i + n_words, len(words)) - 1][1]] for i in range(last)]
 
@@ -332,10 +332,12 @@ def window_perplexities(
     with_pieces = ((word, len(tokenizer.encode(word, add_special_tokens=False).ids)) for word in words)
     advise(clause_as_word(with_pieces, "windows", "put white space between words", None))
     windows = [windows_of(text, n_words) for text in given]
-    places, kept = [(one, "", "") for of_text in windows for one in of_text], kept or KeptScores()
+    places, kept = [(window, "", "") for of_text in windows for window in of_text], kept or KeptScores()
     kept.begin(list(dict.fromkeys(places)), "windows")
     sums = score_places(nlp, places, Work(batch_size, n_process, show_progress), kept)
-    return [[(one, exp_or_inf(-sums[one, "", ""].per_piece().scores[0])) for one in of_text] for of_text in windows]
+    return [
+        [(window, exp_or_inf(-sums[window, "", ""].per_piece().scores[0])) for window in of_text] for of_text in windows
+    ]
 
 
 class Window(NamedTuple):
@@ -349,12 +351,12 @@ def window_measurements(windows: Sequence[Window], by: str, metric: str) -> list
     """The mean, the maximum and the variance (of the sample) of the perplexities of the windows of each group, in the
     order in which the groups come. by (str): The column that makes the groups.
     """
-    found, name = list[Measurement](), "pseudo-perplexity"
+    measured, name = list[Measurement](), "pseudo-perplexity"
     groups = sorted(groups_by(windows, (by,)), key=lambda group: group.members)
     for members, about in each_group({(by,): groups}):
         values = [value for i in members if not isnan(value := windows[i].perplexity)]
         spread = variance(values) if len(values) > 1 else None
         of_group = {"mean": fmean(values), "maximum": max(values)} if values else {"mean": None, "maximum": None}
         for what, value in {**of_group, "variance": spread}.items():
-            found.append(Measurement(metric, f"{what} of the {name}", value=value, **{**about, "n": len(values)}))
-    return found
+            measured.append(Measurement(metric, f"{what} of the {name}", value=value, **{**about, "n": len(values)}))
+    return measured

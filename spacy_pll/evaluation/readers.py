@@ -68,8 +68,8 @@ def rows_of(
     for file in paths:
         name = file.relative_to(path).as_posix()
         of_file = {FILE: name[: name.lower().rindex(format_of(file))]} if Path(path).is_dir() else {}
-        for place, row in read_rows(file, files):
-            yield file, place, row, of_file
+        for location, row in read_rows(file, files):
+            yield file, location, row, of_file
 
 
 def of_folders(read: Reader) -> Reader:
@@ -130,12 +130,12 @@ def read_nbest(
     try:
         if is_tsv and beam_size is None:
             raise InputError(f"{path!r} does not say how many of its lines are a list.", "Give it as `beam_size`.")
-        for place, row in _nbest_rows(path, encoding, beam_size, references):
-            lists.append(parse_nbest(row, place, costs))
+        for location, row in _nbest_rows(path, encoding, beam_size, references):
+            lists.append(parse_nbest(row, location, costs))
             if added:
-                check_fields(row, place)
+                check_fields(row, location)
             for number, hypothesis in enumerate(row["hypotheses"], 1):
-                check_columns(list(hypothesis), list(added), f"{place}, hypothesis {number}")
+                check_columns(list(hypothesis), list(added), f"{location}, hypothesis {number}")
     except InputError:
         if not lists:
             _check_form(path, encoding, is_tsv)
@@ -158,11 +158,11 @@ def _check_form(path: str, encoding: str, is_tsv: bool) -> None:
             return
     if not head or is_tsv and "\t" in head:
         return
-    found = next((form for mark, form in OTHER_FORMS.items() if re.search(mark, head)), None)
-    if found is None and not head.startswith(("{", "[")):
-        found = f"lines such as {line!r:.60}. Kaldi and ESPnet write texts and scores to several such files"
-    if found:
-        raise InputError(f"{path!r} has {found}.", f"Convert them: each line must be a list as {FORMAT}")
+    other_form = next((form for mark, form in OTHER_FORMS.items() if re.search(mark, head)), None)
+    if other_form is None and not head.startswith(("{", "[")):
+        other_form = f"lines such as {line!r:.60}. Kaldi and ESPnet write texts and scores to several such files"
+    if other_form:
+        raise InputError(f"{path!r} has {other_form}.", f"Convert them: each line must be a list as {FORMAT}")
 
 
 def _nbest_rows(
@@ -178,12 +178,12 @@ def _nbest_rows(
     if rest:
         advice = "Give the number of hypotheses in each list."
         raise InputError(f"{path!r} has {len(lines):,} lines, no multiple of `beam_size`, {beam_size}.", advice)
-    given = [get_text(row, place, "text") for place, row in read_rows(Path(references))] if references else []
+    given = [get_text(row, location, "text") for location, row in read_rows(Path(references))] if references else []
     if references and len(given) != n_lists:
         raise InputError(f"{references!r} has {len(given):,} references for {n_lists:,} lists. Give one for each list.")
     for n in range(n_lists):
         of_list = lines[n * beam_size : (n + 1) * beam_size]
-        hypotheses = [{"text": row["text"], "score": _number(row["score"], place)} for place, row in of_list]
+        hypotheses = [{"text": row["text"], "score": _number(row["score"], location)} for location, row in of_list]
         yield of_list[0][0], {"hypotheses": hypotheses, **({"reference": given[n]} if given else {})}
 
 
@@ -192,14 +192,16 @@ def _number(cell: str, where: str) -> float:
     return _score(cell if number is None or number != number else number, where)
 
 
-def parse_nbest(row: dict[str, Any], place: str, costs: bool | None = None) -> NBest:
+def parse_nbest(row: dict[str, Any], location: str, costs: bool | None = None) -> NBest:
     """A list from a row. RAISES (InputError): It is none; the message begins with the place."""
     hypotheses = row.get("hypotheses")
     if not isinstance(hypotheses, list | tuple) or not hypotheses:
-        raise InputError(f"{place}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}")
+        raise InputError(
+            f"{location}: 'hypotheses' must be a list that is not empty. It is {hypotheses!r:.100}. {FORMAT}"
+        )
     texts, scores = [], []
     for number, hypothesis in enumerate(hypotheses, 1):
-        where = f"{place}, hypothesis {number}"
+        where = f"{location}, hypothesis {number}"
         if not isinstance(hypothesis, dict):
             raise InputError(f"{where}: it must be an object with 'text' and 'score'. It is {hypothesis!r:.100}.")
         texts.append(get_text(hypothesis, where, "text", setting=None))
@@ -211,8 +213,8 @@ def parse_nbest(row: dict[str, Any], place: str, costs: bool | None = None) -> N
                 "`costs=False`.",
             )
     first_pass = -np.array(scores) if costs else np.array(scores)
-    context = get_text(row, place, "context", setting=None) if row.get("context") is not None else ""
-    return NBest(texts, first_pass, _references(row, place), row, context=context if context.strip() else "")
+    context = get_text(row, location, "context", setting=None) if row.get("context") is not None else ""
+    return NBest(texts, first_pass, _references(row, location), row, context=context if context.strip() else "")
 
 
 def _score(score: Any, where: str) -> float:
@@ -224,13 +226,13 @@ def _score(score: Any, where: str) -> float:
     return float(score)
 
 
-def _references(row: dict[str, Any], place: str) -> list[str]:
+def _references(row: dict[str, Any], location: str) -> list[str]:
     """The texts of `reference` (one text) or `references` (a list). None where both are absent or null."""
-    one, several = row.get("reference"), row.get("references")
-    if one is not None and several is not None:
-        raise InputError(f"{place}: there is a 'reference' and a list of 'references'. Keep one of the two.")
+    single, several = row.get("reference"), row.get("references")
+    if single is not None and several is not None:
+        raise InputError(f"{location}: there is a 'reference' and a list of 'references'. Keep one of the two.")
     if several is None:
-        return [] if one is None else [get_text(row, place, "reference", setting=None)]
+        return [] if single is None else [get_text(row, location, "reference", setting=None)]
     if not isinstance(several, list | tuple) or not all(isinstance(text, str) for text in several):
-        raise InputError(f"{place}: 'references' must be a list of texts. It is {several!r:.100}.")
+        raise InputError(f"{location}: 'references' must be a list of texts. It is {several!r:.100}.")
     return [*several]

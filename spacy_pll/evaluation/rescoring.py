@@ -44,7 +44,7 @@ def score_hypotheses(
     kept (Optional[KeptScores]): Has what is scored already, and gets what is scored.
     RAISES (ValueError): A text cannot be scored, or the component would not read the context of a list.
     """
-    places = [place for nbest in lists for place in nbest.places]
+    places = [in_context for nbest in lists for in_context in nbest.places]
     if any(before for _, before, _ in places):
         check_reads_context(get_scorer(nlp))
     kept = kept or KeptScores()
@@ -54,8 +54,8 @@ def score_hypotheses(
 
 def with_pll(lists: Sequence[NBest], scores: dict[Placed, TextSums], per_piece: bool) -> list[NBest]:
     """The lists with the PLL of their hypotheses. per_piece (bool): The mean per wordpiece instead of the sum."""
-    used = {place: (score.per_piece() if per_piece else score).scores[0] for place, score in scores.items()}
-    return [nbest._replace(pll=np.array([used[place] for place in nbest.places])) for nbest in lists]
+    used = {in_context: (score.per_piece() if per_piece else score).scores[0] for in_context, score in scores.items()}
+    return [nbest._replace(pll=np.array([used[in_context] for in_context in nbest.places])) for nbest in lists]
 
 
 def interpolate(nbest: NBest, weight: float, word_weight: float = 0.0) -> np.ndarray:

@@ -48,30 +48,30 @@ def read_slots(
         )
     check_distinct(column=[column], candidate_column=[candidate_column])
     files = FileOptions.of(file_options, "texts with a gap")
-    found, every = list[Slot](), None if search else distinct_candidates("Candidate", candidates)
+    slots, every = list[Slot](), None if search else distinct_candidates("Candidate", candidates)
     if vocabulary:
         every = read_vocabulary(vocabulary, word, files.encoding)
-    for _, place, row, of_file in rows_of(path, "texts with a gap", files, (".txt", *TABLE_ENDINGS)):
-        text, right = get_text(row, place, column), get_text(row, place, gold, "`gold`") if gold else None
+    for _, location, row, of_file in rows_of(path, "texts with a gap", files, (".txt", *TABLE_ENDINGS)):
+        text, right = get_text(row, location, column), get_text(row, location, gold, "`gold`") if gold else None
         own = every
         if candidate_column:
-            some = row.get(candidate_column)
-            if not isinstance(some, list):
-                cell = get_text(row, place, candidate_column, "`candidate_column`")
+            given = row.get(candidate_column)
+            if not isinstance(given, list):
+                cell = get_text(row, location, candidate_column, "`candidate_column`")
                 if "|" not in cell and ("," in cell or cell.startswith("[")):  # as Python, or `candidates`, has several
-                    problem = f"{place}: {candidate_column!r} has no | between candidates. It is {cell!r:.100}."
+                    problem = f"{location}: {candidate_column!r} has no | between candidates. It is {cell!r:.100}."
                     raise InputError(problem, "Write a|b|c, or a list in a .jsonl file, also for one that has a comma.")
-                some = cell.split("|")
-            own = distinct_candidates(f"{place}, candidate", some)
+                given = cell.split("|")
+            own = distinct_candidates(f"{location}, candidate", given)
         fields = {name: value for name, value in {**of_file, **row}.items() if name != candidate_column}
-        found.append(Slot.of(text, gap, own, right, place, fields=fields))
-    if not found:
+        slots.append(Slot.of(text, gap, own, right, location, fields=fields))
+    if not slots:
         raise InputError(f"There is no text in {path!r}.")
-    return found
+    return slots
 
 
 def slot_measurements(
-    slots: Sequence[Slot], found: Sequence[Sequence[Filler]], hits: Sequence[int], by: Sequence[str] | None = None
+    slots: Sequence[Slot], fillers: Sequence[Sequence[Filler]], hits: Sequence[int], by: Sequence[str] | None = None
 ) -> list[Measurement]:
     """How well the right candidates are found, of all texts and of groups: the accuracy (of equally probable best
     candidates, each counts a share), the mean reciprocal rank, and the share of texts in which they are among the best.
@@ -80,8 +80,12 @@ def slot_measurements(
     hits (Sequence[int]): Of so many of the best.
     by (Optional[Sequence[str]]): See `levels`.
     """
-    ranks = np.array([next(one.rank or np.inf for one in some if one.is_gold) for some in found])
-    equal = np.array([sum(one.rank == 1 for one in some) for some in found])
+    ranks = np.array([next(filler.rank or np.inf for filler in of_slot if filler.is_gold) for of_slot in fillers])
+    equal = np.array([sum(filler.rank == 1 for filler in of_slot) for of_slot in fillers])
     outcomes = {ACCURACY: (ranks == 1) / equal, "mean reciprocal rank": 1 / ranks}
     outcomes |= {f"hits at {n}": (ranks <= n).astype(float) for n in hits}
-    return [one for name, values in outcomes.items() for one in accuracies(slots, {"word_l2r": values}, by, name)]
+    return [
+        measurement
+        for name, values in outcomes.items()
+        for measurement in accuracies(slots, {"word_l2r": values}, by, name)
+    ]

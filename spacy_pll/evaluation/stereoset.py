@@ -98,19 +98,21 @@ def read_stereoset(path: str) -> StereoSet:
     return StereoSet([_read_item(item, task, f"{path}, {task}, item {number}") for task, number, item in numbered])
 
 
-def _read_item(item: Any, task: str, place: str) -> StereoSetItem:
+def _read_item(item: Any, task: str, location: str) -> StereoSetItem:
     try:
-        found = [(label_of(one["gold_label"]), one["sentence"]) for one in item["sentences"]]
+        labelled = [(label_of(sentence["gold_label"]), sentence["sentence"]) for sentence in item["sentences"]]
         context = str(item["context"]) if task == "intersentence" else ""
         made = StereoSetItem(task, name_of(item["bias_type"]), name_of(item["target"]), ())
     except (KeyError, TypeError) as error:
-        raise InputError(f"{place}: it is not an item of StereoSet ({error!r}).") from None
-    labels = sorted(label for label, _ in found)
+        raise InputError(f"{location}: it is not an item of StereoSet ({error!r}).") from None
+    labels = sorted(label for label, _ in labelled)
     if labels != sorted(LABELS):
-        raise InputError(f"{place}: there must be one sentence for each of {', '.join(LABELS)}. There are: {labels}.")
-    if empty := [label for label, text in found if not isinstance(text, str) or not text.strip()]:
-        raise InputError(f"{place}: the sentence of {empty[0]!r} is no text.")
-    return made._replace(texts=[TextInContext(dict(found)[label], context) for label in LABELS])
+        raise InputError(
+            f"{location}: there must be one sentence for each of {', '.join(LABELS)}. There are: {labels}."
+        )
+    if empty := [label for label, text in labelled if not isinstance(text, str) or not text.strip()]:
+        raise InputError(f"{location}: the sentence of {empty[0]!r} is no text.")
+    return made._replace(texts=[TextInContext(dict(labelled)[label], context) for label in LABELS])
 
 
 def read_json_object(path: str) -> dict[str, Any]:
@@ -120,9 +122,9 @@ def read_json_object(path: str) -> dict[str, Any]:
     if format_of(Path(path)) in SHEETS:
         check_format(Path(path), [".json"])
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON ({error}).") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: this is a JSON {type(found).__name__}, and should be an object, {{...}}.")
-    return found
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: this is a JSON {type(content).__name__}, and should be an object, {{...}}.")
+    return content

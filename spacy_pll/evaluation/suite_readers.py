@@ -53,14 +53,14 @@ def read_suite(path: str, reader: str, **options: Any) -> Suite:
         signature(readers[reader]).bind(path, **options)
     except TypeError as error:
         raise PLLError(f"The reader {reader!r} does not take what is given: {error}.", "Leave it out.") from None
-    found = readers[reader](path, **options)
-    if isinstance(found, list) and all(isinstance(one, Pair) for one in found):
-        found = PairSuite(found)
-    elif isinstance(found, list) and all(isinstance(one, Choice) for one in found):
-        found = ChoiceSuite(found)
-    if not isinstance(found, Suite):
-        what = f"The reader {reader!r} gives {found!r:.100}"
+    suite = readers[reader](path, **options)
+    if isinstance(suite, list) and all(isinstance(item, Pair) for item in suite):
+        suite = PairSuite(suite)
+    elif isinstance(suite, list) and all(isinstance(item, Choice) for item in suite):
+        suite = ChoiceSuite(suite)
+    if not isinstance(suite, Suite):
+        what = f"The reader {reader!r} gives {suite!r:.100}"
         raise PLLError(what, "It must give a `Suite`, or a list of `Pair`s or of `Choice`s.")
-    if not found.texts:
+    if not suite.texts:
         raise InputError(f"There is no text in {path!r}.")
-    return found
+    return suite

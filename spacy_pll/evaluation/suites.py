@@ -113,11 +113,11 @@ class SuiteScores(Generic[AnySuite]):
 
         RAISES (ValueError): There is no accuracy. RAISES (ImportError): matplotlib is not installed.
         """
-        drawn, found = defaultdict[str, dict[str, Estimate]](dict), self._accuracies(by)
-        columns = _drawn_columns(found)
-        for one in found:
-            if one.is_of(columns):
-                drawn[one.scorer][one.label] = one.estimate
+        drawn, accuracies = defaultdict[str, dict[str, Estimate]](dict), self._accuracies(by)
+        columns = _drawn_columns(accuracies)
+        for accuracy in accuracies:
+            if accuracy.is_of(columns):
+                drawn[accuracy.scorer][accuracy.label] = accuracy.estimate
         return plot_accuracies(drawn, self.suite.chance)
 
     def plot_curves(self, by: Sequence[str] | None = None) -> "Figure":
@@ -126,29 +126,29 @@ class SuiteScores(Generic[AnySuite]):
 
         RAISES (ValueError): There is no accuracy. RAISES (ImportError): matplotlib is not installed.
         """
-        found = self._accuracies(by)
-        columns = _drawn_columns(found)
-        if len({one.name for one in found if one.is_of(columns)}) > MOST_CURVES:
+        accuracies = self._accuracies(by)
+        columns = _drawn_columns(accuracies)
+        if len({accuracy.name for accuracy in accuracies if accuracy.is_of(columns)}) > MOST_CURVES:
             columns = ()
         curves = defaultdict[str, dict[str, Estimate]](dict)
-        for one in found:
-            if one.is_of(()) or one.is_of(columns):
-                scorer, _, metric = one.scorer.rpartition(" ")  # as `columns_of` names several metrics
+        for accuracy in accuracies:
+            if accuracy.is_of(()) or accuracy.is_of(columns):
+                scorer, _, metric = accuracy.scorer.rpartition(" ")  # as `columns_of` names several metrics
                 if metric not in pll_metrics or not scorer:
-                    scorer, metric = one.scorer, ""
-                curves[" ".join(filter(None, (one.label, metric)))][scorer] = one.estimate
+                    scorer, metric = accuracy.scorer, ""
+                curves[" ".join(filter(None, (accuracy.label, metric)))][scorer] = accuracy.estimate
         return plot_curves(curves, self.suite.chance)
 
     def _accuracies(self, by: Sequence[str] | None) -> list[Measurement]:
-        found = [one for one in self.measurements(by) if one.measure == ACCURACY]
-        if not found:
+        accuracies = [measurement for measurement in self.measurements(by) if measurement.measure == ACCURACY]
+        if not accuracies:
             raise PLLError("Pictures are of accuracies, and this test set has none.")
-        return found
+        return accuracies
 
 
-def _drawn_columns(found: Iterable[Measurement]) -> tuple[str, ...]:
+def _drawn_columns(accuracies: Iterable[Measurement]) -> tuple[str, ...]:
     """The columns whose groups are drawn."""
-    columns = list(dict.fromkeys(tuple(one.group) for one in found))
+    columns = list(dict.fromkeys(tuple(accuracy.group) for accuracy in accuracies))
     return columns[-1] if len(columns[-1]) > 1 else columns[:2][-1]
 
 
@@ -158,10 +158,10 @@ def check_suite(scorer: PLLScorer, suite: Suite) -> KeptEncodings | None:
     RETURNS (Optional[KeptEncodings]): What it made of the texts, for scoring them. None: There is no text.
     RAISES (InputError): A part does not lie in its text, or a text cannot be scored: see `check_places`.
     """
-    for one in suite.texts:
-        if wrong := [part for part in one.parts or () if not 0 <= part[0] <= part[1] <= len(one.text)]:
-            what = f"The part {wrong[0]} does not lie in the text {one.text!r:.100}"
-            raise InputError(f"{what}, which ends at {len(one.text)}.")
+    for text in suite.texts:
+        if wrong := [part for part in text.parts or () if not 0 <= part[0] <= part[1] <= len(text.text)]:
+            what = f"The part {wrong[0]} does not lie in the text {text.text!r:.100}"
+            raise InputError(f"{what}, which ends at {len(text.text)}.")
     places, blocks = dict.fromkeys(suite.places), list[tuple[list[str], Encoded]]()
     read = dict(zip(places, readings(scorer, places, suite.shared_pieces, blocks), strict=True))
     suite.warn_of_alike(read, scorer.model.describe().title)
@@ -249,15 +249,15 @@ def score_texts(
         checked = [check_suite(get_scorer(one_nlp), suite) for one_nlp in pipelines.values()]
     asked = asked_of(suite.texts, suite.places, suite.by_piece)
     kept = kept or KeptScores()
-    kept.begin((name, place, [*parts]) for name in pipelines for place, parts in asked.items())
+    kept.begin((name, in_context, [*parts]) for name in pipelines for in_context, parts in asked.items())
     scores = dict[str, TextScores]()
     for number, (name, one_nlp) in enumerate(pipelines.items()):
         scorer = get_scorer(one_nlp)
         names, tokenizer = scorer.names, scorer.model.load().tokenizer
-        encodings = next((one for one in checked if one and one.tokenizer is tokenizer), None)
+        encodings = next((encoded for encoded in checked if encoded and encoded.tokenizer is tokenizer), None)
         of_places = score_distinct(one_nlp, asked, work, kept, number * len(asked), encodings)
-        found = [sums for _, sums in of_places]
-        of_metrics = scores_of_texts(suite.texts, suite.places, asked, found, len(names.metrics))
+        text_sums = [sums for _, sums in of_places]
+        of_metrics = scores_of_texts(suite.texts, suite.places, asked, text_sums, len(names.metrics))
         for (label, column), of_metric in zip(columns_of(name, names.metrics).items(), of_metrics, strict=True):
             scores[label] = replace(of_metric, per_piece=per_piece, column=column)
     return SuiteScores(suite, scores)

@@ -53,11 +53,11 @@ class SyntaxGym(Suite):
         """The regions of all conditions: with the condition, the text, the score and the wordpieces of each."""
         for condition, (number, regions) in item.conditions.items():
             text, first = self.texts[number], scores.of_text.starts[number]
-            for region, part in regions.items():
-                if part is None:
+            for region, part_number in regions.items():
+                if part_number is None:
                     yield (condition, region), "", 0.0, 0
                 else:
-                    own, at = text.text[slice(*(text.parts or [])[part])], first + part
+                    own, at = text.text[slice(*(text.parts or [])[part_number])], first + part_number
                     yield (condition, region), own, float(scores.sums[at]), int(scores.pieces[at])
 
     def check(self, per_piece: bool) -> None:
@@ -104,15 +104,15 @@ def _operation(tokens: deque[re.Match[str]], level: int, text: str) -> Formula:
     """Takes the tokens that it reads."""
     if level == len(OPERATORS):
         return _operand(tokens, text)
-    found = _operation(tokens, level + 1, text)
+    formula = _operation(tokens, level + 1, text)
     while tokens and tokens[0][4] in OPERATORS[level]:
         mark, second = tokens.popleft()[4], _operation(tokens, level + 1, text)
         # = may also say that two comparisons both hold, or neither.
-        if {_is_statement(found), _is_statement(second)} not in ({mark in "&|"}, {mark in "&|="}):
+        if {_is_statement(formula), _is_statement(second)} not in ({mark in "&|"}, {mark in "&|="}):
             advice = "& and | stand between comparisons, and the others between numbers."
             raise InputError(f"The formula {text!r} cannot be read: {mark!r} stands between others.", advice)
-        found = _combined(OPERATORS[level][mark], found, second)
-    return found
+        formula = _combined(OPERATORS[level][mark], formula, second)
+    return formula
 
 
 def _is_statement(formula: Formula) -> bool:
@@ -154,43 +154,46 @@ def read_syntaxgym(path: str) -> SyntaxGym:
         suite = read_json_object(str(file))
         try:
             name, metric = name_of(suite["meta"]["name"]), suite["meta"].get("metric", "sum")
-            formulas = {str(one["formula"]): parse_formula(str(one["formula"])) for one in suite["predictions"]}
-            found = [(one["item_number"], one["conditions"]) for one in suite["items"]]
+            formulas = {
+                str(prediction["formula"]): parse_formula(str(prediction["formula"]))
+                for prediction in suite["predictions"]
+            }
+            numbered = [(item["item_number"], item["conditions"]) for item in suite["items"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: this is not a suite of SyntaxGym ({error!r}).") from None
         if metric not in ("sum", ["sum"]) or not formulas:
             problem = f"{file}: the metric is {metric!r}, and there are {len(formulas)} formulas."
             raise InputError(problem, "Only sums are read.")
-        for number, given in found:
-            place, conditions = f"{file}, item {number}", dict[str, tuple[int, Mapping[int, int | None]]]()
+        for number, given in numbered:
+            location, conditions = f"{file}, item {number}", dict[str, tuple[int, Mapping[int, int | None]]]()
             for condition in given:
-                text, regions = _read_condition(condition, place)
+                text, regions = _read_condition(condition, location)
                 conditions[label_of(condition["condition_name"])] = len(texts), regions
                 texts.append(text)
-            for region, name_asked, formula in ((*one, text) for text in formulas for one in ASKED.findall(text)):
+            for region, name_asked, formula in ((*asked, text) for text in formulas for asked in ASKED.findall(text)):
                 if name_asked not in conditions or region != "*" and int(region) not in conditions[name_asked][1]:
                     raise InputError(
-                        f"{place}: there is no region {region} in a condition {name_asked!r}, as {formula!r} asks."
+                        f"{location}: there is no region {region} in a condition {name_asked!r}, as {formula!r} asks."
                     )
             items.append(SyntaxItem(name, number, conditions, formulas))
     return SyntaxGym(items, texts)
 
 
-def _read_condition(condition: Any, place: str) -> tuple[TextInContext, dict[int, int | None]]:
+def _read_condition(condition: Any, location: str) -> tuple[TextInContext, dict[int, int | None]]:
     """The sentence of a condition: its regions with a space between them; and by region, the number of its part."""
     try:
-        regions = [(int(one["region_number"]), str(one["content"]).strip()) for one in condition["regions"]]
+        regions = [(int(region["region_number"]), str(region["content"]).strip()) for region in condition["regions"]]
         name = condition["condition_name"]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{place}: a condition cannot be read ({error!r}).") from None
+        raise InputError(f"{location}: a condition cannot be read ({error!r}).") from None
     text, parts, numbers = "", list[tuple[int, int]](), dict[int, int | None]()
     for number, content in regions:
         if number in numbers:
-            raise InputError(f"{place}: region {number} is there twice in {name!r}.")
+            raise InputError(f"{location}: region {number} is there twice in {name!r}.")
         numbers[number] = len(parts) if content else None
         if content:
             text += f" {content}" if text else content
             parts.append((len(text) - len(content), len(text)))
     if not parts:
-        raise InputError(f"{place}: the sentence of {name!r} is empty.")
+        raise InputError(f"{location}: the sentence of {name!r} is empty.")
     return TextInContext(text, parts=tuple(parts)), numbers

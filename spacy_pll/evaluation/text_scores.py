@@ -39,8 +39,8 @@ class TextScores:
 def asked_of(texts: Sequence[TextInContext], places: Sequence[Placed], by_piece: bool) -> Asked:
     """What is to be scored of distinct texts in their places. by_piece (bool): Each wordpiece is a part."""
     asked = dict[Placed, dict[Part | None, int]]()
-    for text, place in zip(texts, places, strict=True):
-        numbers = asked.setdefault(place, {})
+    for text, in_context in zip(texts, places, strict=True):
+        numbers = asked.setdefault(in_context, {})
         for part in [] if by_piece else _parts_of(text):
             numbers.setdefault(part, len(numbers))
     return asked
@@ -54,32 +54,32 @@ def scores_of_texts(
     texts: Sequence[TextInContext],
     places: Sequence[Placed],
     asked: Asked,
-    found: Sequence[Sequence[TextSums]],
+    text_sums: Sequence[Sequence[TextSums]],
     n_metrics: int,
 ) -> list[TextScores]:
     """The scores of all texts, under each metric.
 
     places (Sequence[Tuple[Union[str, Doc], str, str]]): Of the texts, each in its place.
-    found (Sequence[Sequence[TextSums]]): What was found of each distinct text that is asked for, in that order.
+    text_sums (Sequence[Sequence[TextSums]]): What was found of each distinct text that is asked for, in that order.
     """
-    number = {place: n for n, place in enumerate(asked)}
-    text, of_place = np.array([number[place] for place in places], np.int64), Groups.of(found)
+    number = {in_context: n for n, in_context in enumerate(asked)}
+    text, of_place = np.array([number[in_context] for in_context in places], np.int64), Groups.of(text_sums)
     by_piece = not all(asked.values())
     if by_piece:
         at, of_text = of_place.take(text), Groups(of_place.lengths[text])
     else:
-        parts = [[asked[place][part] for part in _parts_of(one)] for one, place in zip(texts, places)]
+        parts = [[asked[in_context][part] for part in _parts_of(given)] for given, in_context in zip(texts, places)]
         of_text = Groups.of(parts)
         at = of_place.starts[text][of_text.owner] + np.array(list(chain.from_iterable(parts)), np.int64)
-    each = [one for of_one in found for one in of_one]
-    sums = np.array([one.scores for one in each], np.float64).reshape(-1, n_metrics)[at]
-    pieces = np.array([one.pieces for one in each], np.int64)[at]
-    ids = np.array([one.id for one in each], np.int64)[at] if by_piece else None
+    each = [part_sums for of_one in text_sums for part_sums in of_one]
+    sums = np.array([part_sums.scores for part_sums in each], np.float64).reshape(-1, n_metrics)[at]
+    pieces = np.array([part_sums.pieces for part_sums in each], np.int64)[at]
+    ids = np.array([part_sums.id for part_sums in each], np.int64)[at] if by_piece else None
     return [TextScores(of_metric, pieces, of_text, ids) for of_metric in sums.T]
 
 
 def fake_scores(texts: Sequence[TextInContext]) -> TextScores:
     """Scores of the same form, each of another number, to see what is made of them."""
-    of_text = Groups.of([one.parts or [one] for one in texts])
+    of_text = Groups.of([text.parts or [text] for text in texts])
     n = len(of_text.owner)
     return TextScores(-1.0 - of_text.owner, np.ones(n, np.int64), of_text, np.zeros(n, np.int64))

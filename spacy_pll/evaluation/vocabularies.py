@@ -35,11 +35,11 @@ def _of_table(path: str, word: str, encoding: str) -> tuple[str, ...] | None:
     files = FileOptions(encoding=encoding, na_as_text=True)
     rows = list(read_rows(Path(path), files, found=lambda _, columns: names.extend(columns)))
     names = names or [name for _, row in rows[:1] for name in row]
-    column = word if word in names else next((one for one in names if one.strip().lower() == word.lower()), None)
+    column = word if word in names else next((name for name in names if name.strip().lower() == word.lower()), None)
     if column is None:
         if len(names) < 2 and format_of(Path(path)) in (".csv", ".tsv"):
             return None
         advice = "Name the column of the words with `word`. If line 1 has no names of columns, write them."
         raise no_column(path, word, names, advice)
-    found = [(place, get_text(row, place, column, "`word`").strip()) for place, row in rows]
-    return distinct_candidates(f"{path}, row", dict.fromkeys(text for _, text in found))
+    words = [(location, get_text(row, location, column, "`word`").strip()) for location, row in rows]
+    return distinct_candidates(f"{path}, row", dict.fromkeys(text for _, text in words))

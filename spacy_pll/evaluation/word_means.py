@@ -47,12 +47,12 @@ class WordGroups:
                 raise no_column("The table", name, {name: None for row in rows for name in row})
         distinct = {tuple((word, *_labels(rows[i], names)) for i, word in text): text for text in texts}
         for words, text in distinct.items():
-            here = 0
+            position = 0
             for (i, _), (_, *labels) in zip(text, words):
                 if "" not in labels:
                     if labels[0] not in self.places:  # one that only some texts have stands behind the one before
-                        self.places.insert(here, labels[0])
-                    here = self.places.index(labels[0]) + 1
+                        self.places.insert(position, labels[0])
+                    position = self.places.index(labels[0]) + 1
                     self.rows[tuple(labels[: len(columns)])][tuple(labels[len(columns) :]) or words].append(i)
         if not self.rows:
             raise InputError(f"No word has a value in each of the columns {', '.join(names)}, so there are no means.")
@@ -67,15 +67,17 @@ class WordGroups:
         scorer, measure (str): What the results call the metric, and what the means are of.
         """
         groups = sorted(self.rows, key=lambda group: (self.places.index(group[0]), self.lines.index(group[1:])))
-        names, found = distinct_names([(" x ".join(group), group) for group in groups]), list[Measurement]()
+        names, measured = distinct_names([(" x ".join(group), group) for group in groups]), list[Measurement]()
         for group, name in zip(groups, names):
-            of_items = [[one for i in item if (one := surprisal[i]) is not None] for item in self.rows[group].values()]
+            of_items = [
+                [value for i in item if (value := surprisal[i]) is not None] for item in self.rows[group].values()
+            ]
             if values := [float(np.mean(of_item)) for of_item in of_items if of_item]:
                 mean, *ends = mean_estimate(values)
                 low, high = (None if math.isnan(end) else end for end in ends)
                 about = " x ".join(self.columns), name, dict(zip(self.columns, group))
-                found.append(Measurement(scorer, f"mean {measure}", len(values), mean, low, high, *about))
-        return found
+                measured.append(Measurement(scorer, f"mean {measure}", len(values), mean, low, high, *about))
+        return measured
 
     def plot(self, means: Sequence[Measurement], name: str) -> "Figure":
         """Draw the means over places, a line for each condition. RAISES (ImportError): matplotlib is not installed.
@@ -86,17 +88,17 @@ class WordGroups:
         axes = figure.subplots()
         for i, line in enumerate(self.lines):
             shift = 0.2 * ((i + 1) / (len(self.lines) + 1) - 0.5)  # so that no interval hides another
-            groups = [(tuple(one.group.values()), one) for one in means]
-            here = {self.places.index(group[0]) + shift: one for group, one in groups if group[1:] == line}
+            groups = [(tuple(mean.group.values()), mean) for mean in means]
+            by_position = {self.places.index(group[0]) + shift: mean for group, mean in groups if group[1:] == line}
             (colour, marker), style = LINES[i % len(LINES)], "-" if i < len(LINES) else ":"
             look: dict[str, Any] = {"color": colour, "marker": marker, "ls": style, "markersize": 4, "capsize": 2}
             look["label"] = visible_text(", ".join(line)) or "all"
-            values = np.array([(one.value, one.high) for one in here.values()], np.float64).reshape(-1, 2)
-            axes.errorbar([*here], values[:, 0], values[:, 1] - values[:, 0], **look)
+            values = np.array([(mean.value, mean.high) for mean in by_position.values()], np.float64).reshape(-1, 2)
+            axes.errorbar([*by_position], values[:, 0], values[:, 1] - values[:, 0], **look)
         labels = [visible_text(place) for place in self.places]
         axes.set_xticks(range(len(labels)), labels, parse_math=False, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_xlabel(self.columns[0], parse_math=False)
-        axes.set_ylabel(f"mean {name}" + "\nwith 95 % intervals" * any(one.low is not None for one in means))
+        axes.set_ylabel(f"mean {name}" + "\nwith 95 % intervals" * any(mean.low is not None for mean in means))
         add_frame(axes, "y", title=", ".join(self.columns[1:]), title_fontsize=9, alignment="left")
         return figure
 

@@ -22,7 +22,7 @@ from .tokenized import TokenizedDocs
 class ScoredPieces:
     """The pieces that were scored, or could have been drawn, in the order of the tokens, each once."""
 
-    place: IntArray  # int, shape (pieces,): index among all wordpieces
+    wordpiece: IntArray  # int, shape (pieces,): index among all wordpieces
     token: IntArray  # int, shape (pieces,): index of the piece's token among the tokens of all docs
     window: IntArray  # int, shape (pieces,): number of its window in its span, from 0
     scores: FloatArray  # float64, shape (metrics, pieces), natural log
@@ -35,15 +35,15 @@ def add_up(
     """Wait for the log-probabilities, and make the record of each doc. RAISES (ValueError): One is not finite."""
     contexts = batch.contexts
     scores, expected = answers.result()
-    here = np.flatnonzero(contexts.scored)
+    scored = np.flatnonzero(contexts.scored)
     # Spans may come in any order; the pieces of a token are in one of them.
-    here = here[np.lexsort((contexts.piece[here], batch.wordpieces.token[contexts.piece[here]]))]
+    scored = scored[np.lexsort((contexts.piece[scored], batch.wordpieces.token[contexts.piece[scored]]))]
     pieces = ScoredPieces(
-        place=contexts.piece[here],
-        token=batch.wordpieces.token[contexts.piece[here]],
-        window=contexts.window[contexts.context[here]],
-        scores=scores[:, here],
-        distributions=expected and expected.at(here),
+        wordpiece=contexts.piece[scored],
+        token=batch.wordpieces.token[contexts.piece[scored]],
+        window=contexts.window[contexts.context[scored]],
+        scores=scores[:, scored],
+        distributions=expected and expected.at(scored),
     )
     _check_finite(batch, pieces, asking, loaded)
     names = settings.metrics if len(settings.metrics) == len(scores) else [*map(str, range(len(scores)))]
@@ -85,9 +85,9 @@ def _records(
 def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tuple[dict[str, list[Any]], str]:
     """The gaps between the characters at which pieces begin, and their checks."""
     texts, wordpieces = Groups.of(batch.read.texts), batch.wordpieces
-    start, token_start = wordpieces.start[pieces.place], np.array(batch.read.starts, dtype=np.int64)[pieces.token]
+    start, token_start = wordpieces.start[pieces.wordpiece], np.array(batch.read.starts, dtype=np.int64)[pieces.token]
     # A piece without a character of its own belongs to a token all the same.
-    begin = np.where(wordpieces.end[pieces.place] > start, start, token_start) + texts.starts[pieces_of.owner]
+    begin = np.where(wordpieces.end[pieces.wordpiece] > start, start, token_start) + texts.starts[pieces_of.owner]
     begin = np.maximum.accumulate(begin)
     end = np.append(begin, 0)[1:]
     last = pieces_of.ends[pieces_of.lengths > 0] - 1
@@ -101,10 +101,10 @@ def _places(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups) -> tu
 
 def _spelled(batch: TokenizedDocs, pieces: ScoredPieces, pieces_of: Groups, loaded: Loaded) -> dict[str, list[Any]]:
     """What `keep_pieces` keeps."""
-    found = {name: getattr(batch.wordpieces, name)[pieces.place].tolist() for name in ("ids", "start", "end")}
-    word = np.cumsum(begins(batch.wordpieces.word[pieces.place]))
-    found["word"] = (word - word[pieces_of.starts[pieces_of.owner]]).tolist()
-    return found | {"window": pieces.window.tolist(), "pieces": [*map(loaded.tokenizer.id_to_token, found["ids"])]}
+    columns = {name: getattr(batch.wordpieces, name)[pieces.wordpiece].tolist() for name in ("ids", "start", "end")}
+    word = np.cumsum(begins(batch.wordpieces.word[pieces.wordpiece]))
+    columns["word"] = (word - word[pieces_of.starts[pieces_of.owner]]).tolist()
+    return columns | {"window": pieces.window.tolist(), "pieces": [*map(loaded.tokenizer.id_to_token, columns["ids"])]}
 
 
 def _scored_runs(batch: TokenizedDocs) -> Iterator[tuple[int, ...]]:
@@ -126,10 +126,10 @@ def _check_finite(batch: TokenizedDocs, pieces: ScoredPieces, asking: Asking, lo
     """RAISES (ValueError): A score is not finite. The message shows its text."""
     finite = np.isfinite(pieces.scores).all(axis=0)
     if not finite.all():
-        place = pieces.place[finite.argmin()]
-        text = batch.read.texts[batch.pieces_of.owner[place]][:100]
+        wordpiece = pieces.wordpiece[finite.argmin()]
+        text = batch.read.texts[batch.pieces_of.owner[wordpiece]][:100]
         mask = "It has the mask of the model in it, which this model never predicts. Take it out."
-        is_mask = batch.wordpieces.ids[place] == loaded.mask_id
+        is_mask = batch.wordpieces.ids[wordpiece] == loaded.mask_id
         asking.check_finite(pieces.scores, f", for the text {text!r}. Nothing was stored", mask if is_mask else "")
 
 

@@ -80,10 +80,10 @@ class PendingLogProbs:
         """Wait for them. float64, shape (ids, scored pieces), one context after the other: where the first metric first
         masks for each piece.
         """
-        found = np.zeros((self.n_ids, len(self.scored)))
+        log_probs = np.zeros((self.n_ids, len(self.scored)))
         for sums, answers in self.passes:
-            sums.fill(found, *answers.result().wanted)
-        return found[:, self.scored]
+            sums.fill(log_probs, *answers.result().wanted)
+        return log_probs[:, self.scored]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +111,14 @@ class Asking:
         names = [given if isinstance(given, str) else given.name for given in self.metrics]
         vars(self).update(
             metrics=tuple(self.metrics),
-            n_added_masks=max(one.n_added_masks for one in metrics),
-            masks=any(one.masks for one in metrics),
-            of_words=[name for name, one in zip(names, metrics) if one.depends_on_words],
+            n_added_masks=max(metric.n_added_masks for metric in metrics),
+            masks=any(metric.masks for metric in metrics),
+            of_words=[name for name, metric in zip(names, metrics) if metric.depends_on_words],
         )
 
     def looked_up(self) -> list[Metric]:
         """The metrics."""
-        return [get_metric(one) if isinstance(one, str) else one for one in self.metrics]
+        return [get_metric(metric) if isinstance(metric, str) else metric for metric in self.metrics]
 
     def prepare(self) -> Loaded:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""

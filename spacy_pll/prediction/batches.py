@@ -47,8 +47,8 @@ def with_next_ahead(submitted: Iterable[T], on_gpu: bool) -> Iterator[T]:
     """
     pending = deque[T]()
     try:
-        for one in submitted:
-            pending.append(one)
+        for submission in submitted:
+            pending.append(submission)
             if len(pending) > on_gpu:
                 yield pending.popleft()
     except Exception:

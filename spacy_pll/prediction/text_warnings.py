@@ -126,11 +126,11 @@ class TextWarnings:
         if "special" in self.warned or not len(pieces):
             return
         special = [loaded.mask_id, *pieces.prefix.tolist(), *pieces.suffix.tolist()]
-        found = np.flatnonzero(np.isin(pieces.ids, special))
-        for place in found[batch.scored[pieces.token[found]]][:1].tolist():
-            text = batch.read.texts[batch.pieces_of.owner[place]]
-            token = text[pieces.start[place] : pieces.end[place]]
-            what = "a mask" if pieces.ids[place] == loaded.mask_id else "the special token"
+        at_special = np.flatnonzero(np.isin(pieces.ids, special))
+        for wordpiece in at_special[batch.scored[pieces.token[at_special]]][:1].tolist():
+            text = batch.read.texts[batch.pieces_of.owner[wordpiece]]
+            token = text[pieces.start[wordpiece] : pieces.end[wordpiece]]
+            what = "a mask" if pieces.ids[wordpiece] == loaded.mask_id else "the special token"
             self._once(
                 "special",
                 f"The model reads {token!r} in the text {text[:100]!r} as {what}, and it is scored as a part of the "
@@ -149,8 +149,8 @@ class TextWarnings:
             first, last = np.searchsorted(pieces.word, (word, word + 1)).tolist()
             d = int(batch.pieces_of.owner[first])
             text, starts = batch.read.texts[d], pieces.start[first:last].tolist()
-            found = text[starts[0] : pieces.end[last - 1]]
-            if not UNSPACED_CHARACTER.search(found) or words == "spacy" and docs[d].lang_ in DIVIDED:
+            word_text = text[starts[0] : pieces.end[last - 1]]
+            if not UNSPACED_CHARACTER.search(word_text) or words == "spacy" and docs[d].lang_ in DIVIDED:
                 continue
             n = sum(UNSPACED_CHARACTER.match(text, start) is not None for start in starts)
             if n < UNSPACED_PIECES:
@@ -159,7 +159,7 @@ class TextWarnings:
             as_lang = f"{setting}, or " * bool(setting)
             self._once(
                 "unspaced",
-                f"{found[:40]!r} is read as one word of {len(starts)} wordpieces, since {script_of(text)} has no "
+                f"{word_text[:40]!r} is read as one word of {len(starts)} wordpieces, since {script_of(text)} has no "
                 f"spaces between words. Under {of_words[0]}, the rest of it is masked while one of them is scored. Set "
                 f"{as_lang}"
                 f"`words='piece'`: each wordpiece is a word, and {of_words[0]} the same as original.",
