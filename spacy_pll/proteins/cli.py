@@ -162,32 +162,32 @@ def score_many(
     scorer = describe_scorer(nlp, settings)
     about = {"model": scorer["weights"], "code": scorer["code"], "precision": settings.precision or "float32"}
     options |= {"measured": measured, "method": method, "about": about, "show_progress": True}
-    for one in score_assays(nlp, many, output, **options):
-        scores.append(one)
-        report(f"{one.assay.name}: {len(one.assay.variants):,} variants.")
+    for score in score_assays(nlp, many, output, **options):
+        scores.append(score)
+        report(f"{score.assay.name}: {len(score.assay.variants):,} variants.")
     if measured:
         say(rho_table(assay_measurements(scores, measured, method)))
 
 
 def assay_measurements(scores: Sequence[AssayScore], measured: str, method: Method) -> list[Measurement]:
     """The mean of Spearman's rho over assays, the mean of means if the sheet has such groups, and rho of each assay."""
-    each = list[Measurement]()
-    for one in scores:
-        name, effects = one.assay.name, measured_effects(one.assay.variants, measured)
+    of_assays = list[Measurement]()
+    for score in scores:
+        name, effects = score.assay.name, measured_effects(score.assay.variants, measured)
         about = {"level": "assay", "name": name, "group": {"assay": name}}
-        each.append(with_effects(one.correlation, effects, measured, method, **about))
-    groups = [name for name in GROUPED_BY if all(name in one.assay.fields for one in scores)]
-    means, n = {"assays": mean_correlation(scores)}, sum(one.n for one in each)
+        of_assays.append(with_effects(score.correlation, effects, measured, method, **about))
+    groups = [name for name in GROUPED_BY if all(name in score.assay.fields for score in scores)]
+    means, n = {"assays": mean_correlation(scores)}, sum(of_assay.n for of_assay in of_assays)
     if groups:
         means[", each over ".join(groups)] = mean_correlation(scores, groups)
     defined = {name: None if math.isnan(mean) else mean for name, mean in means.items()}
-    of_all = [Measurement(method, each[0].measure, n, mean, level=MACRO, name=of) for of, mean in defined.items()]
-    return of_all + each
+    rho = of_assays[0].measure
+    return [Measurement(method, rho, n, mean, level=MACRO, name=of) for of, mean in defined.items()] + of_assays
 
 
 def rho_table(measured: Sequence[Measurement]) -> str:
     """Spearman's rho as a table, and why there is none."""
-    note = "-: one of the two does not vary.\n" if any(one.value is None for one in measured) else ""
+    note = "-: one of the two does not vary.\n" if any(measurement.value is None for measurement in measured) else ""
     return measurement_table(measured, "variants") + note
 
 
