@@ -214,10 +214,19 @@ class PLLScorer(Pipe):
         """
         predictor = self.predictor
         loaded = predictor.prepare()  # if that fails, it is not the fault of a doc
-        ends_batch = ends_batch or predictor.reading.ends_of_batches(loaded, batch_size)
-        batches = batches_of(self._counted(stream), ends_batch)
-        submitted = ((docs, self._attempt(docs, partial(predictor.submit, docs))) for docs in batches)
-        for docs, pending in with_next_ahead(submitted, loaded.on_gpu):
+        ends, texts = predictor.reading.ends_of_batches(loaded, batch_size), list[str]()  # of the docs of a batch
+
+        def ends_now(doc: Doc) -> bool:
+            texts.append(doc.text)
+            return ends_batch(doc) if ends_batch else ends(doc, texts[-1])
+
+        def submitted() -> Iterator[tuple[list[Doc], PendingBatch | None]]:
+            for docs in batches_of(self._counted(stream), ends_now):
+                texts_of = texts[:]
+                texts.clear()
+                yield docs, self._attempt(docs, partial(predictor.submit, docs, texts_of))
+
+        for docs, pending in with_next_ahead(submitted(), loaded.on_gpu):
             docs.reverse()
             yield from self._annotate(predictor, docs, pending, error_handler or self.get_error_handler())
 

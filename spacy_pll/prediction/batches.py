@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ..language_model.protocol import Loaded
 from ..texts import Text
@@ -14,6 +14,15 @@ from ..texts import Text
 # `mask_margin=0` (`test_blimp_rows.py`).
 GPU_DOCS = 1000, 8000
 T = TypeVar("T")
+
+
+class EndsBatch(Protocol):
+    """Says of one text after the other whether a batch ends with it.
+
+    characters (Optional[str]): The text of a doc, if it is known.
+    """
+
+    def __call__(self, text: Text, characters: str | None = None) -> bool: ...
 
 
 def batches_of(texts: Iterable[T], ends_batch: Callable[[T], bool]) -> Iterator[list[T]]:
@@ -58,8 +67,8 @@ def with_next_ahead(submitted: Iterable[T], on_gpu: bool) -> Iterator[T]:
 
 
 def ends_of_batches(
-    estimate: Callable[[Text], int], loaded: Loaded, max_docs: int, n_before: int = 0
-) -> Callable[[Text], bool]:
+    estimate: Callable[[Text, str | None], int], loaded: Loaded, max_docs: int, n_before: int = 0
+) -> EndsBatch:
     """A function that is called with each text, in order, and says whether a batch ends with it. A batch ends after
     `max_docs` texts, or after `Loaded.ids_at_once` ids if these come first: a CPU reads them in two or three seconds.
     This depends only on the texts of the batch and on the number of texts before it, so a run may begin behind any
@@ -72,9 +81,9 @@ def ends_of_batches(
     n_texts = n_ids = 0
     grows = loaded.on_gpu and max_docs >= GPU_DOCS[0]
 
-    def ends(text: Text) -> bool:
+    def ends(text: Text, characters: str | None = None) -> bool:
         nonlocal n_before, n_texts, n_ids
-        n_texts, n_ids = n_texts + 1, n_ids + estimate(text)
+        n_texts, n_ids = n_texts + 1, n_ids + estimate(text, characters)
         # Each batch may have as many as all before it, and `max_docs` besides.
         most = max(max_docs, min(n_before + max_docs, GPU_DOCS[1])) if grows else max_docs
         if n_texts < most and n_ids < loaded.ids_at_once:

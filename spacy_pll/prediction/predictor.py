@@ -1,6 +1,6 @@
 """Docs in, records of their wordpieces out: what the component `pll` computes before it writes attributes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from spacy.tokens import Doc
@@ -11,9 +11,9 @@ from ..language_model.protocol import LanguageModel, Loaded
 from ..scoring.kept_encodings import KeptEncodings
 from ..settings import ScoringSettings
 from ..span_getters import SpanGetter
-from ..texts import Text
 from .adding_up import add_up
 from .asking import Asking, WorkDone
+from .batches import EndsBatch
 from .reading import DocReading, PendingBatch
 from .tokenized import TokenizedDocs
 
@@ -58,7 +58,7 @@ class Predictor:
         """Load the model, unless that is done. RAISES (ValueError): It cannot be used, or not with these settings."""
         return self.asking.prepare()
 
-    def ends_of_batches(self, max_docs: int, n_before: int = 0) -> Callable[[Text], bool]:
+    def ends_of_batches(self, max_docs: int, n_before: int = 0) -> EndsBatch:
         """See `DocReading.ends_of_batches`."""
         return self.reading.ends_of_batches(self.prepare(), max_docs, n_before)
 
@@ -66,9 +66,12 @@ class Predictor:
         """See `DocReading.read`."""
         return self.reading.read(docs, self.prepare())
 
-    def submit(self, docs: list[Doc]) -> PendingBatch:
-        """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns."""
-        return self.reading.submit(docs, self.settings.n_alternatives)
+    def submit(self, docs: list[Doc], texts: list[str] | None = None) -> PendingBatch:
+        """Plan the forward passes for some docs and start them. A GPU may be working on them when this returns.
+
+        texts (Optional[List[str]]): See `DocTexts.of`.
+        """
+        return self.reading.submit(docs, self.settings.n_alternatives, texts)
 
     def gather(self, pending: PendingBatch) -> Iterator[Stored]:
         """Wait for the log-probabilities, and make the record of each doc. RAISES (ValueError): One is not finite."""

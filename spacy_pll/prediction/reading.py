@@ -1,7 +1,6 @@
 """What a model reads for docs, and which of their tokens are scored."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -22,7 +21,7 @@ from ..span_getters import TEXT_SPAN, SpanGetter, named_spans
 from ..texts import Text
 from ..user_warnings import warn_user
 from .asking import Asking, PendingScores
-from .batches import ends_of_batches
+from .batches import EndsBatch, ends_of_batches
 from .text_warnings import TextWarnings
 from .tokenized import TokenizedDocs
 
@@ -59,10 +58,13 @@ class DocReading:
     kept: KeptEncodings | None = None
     warnings: TextWarnings = field(default_factory=TextWarnings)
 
-    def read(self, docs: list[Doc], loaded: Loaded) -> TokenizedDocs:
-        """What is read for each doc, and which of its tokens are scored: those in its targets, or all."""
+    def read(self, docs: list[Doc], loaded: Loaded, texts_of: list[str] | None = None) -> TokenizedDocs:
+        """What is read for each doc, and which of its tokens are scored: those in its targets, or all.
+
+        texts_of (Optional[List[str]]): See `DocTexts.of`.
+        """
         spans_of, model = self._spans_of(docs), self.asking.model
-        texts = DocTexts.of(docs)
+        texts = DocTexts.of(docs, texts_of)
         targets, units, end_before = None, list[list[tuple[int, int]]](), np.zeros(len(texts.starts), dtype=np.int64)
         if self.targets is not None:
             targets = np.zeros(len(texts.starts), dtype=bool)
@@ -96,24 +98,29 @@ class DocReading:
             tokenized = replace(tokenized, scored=scored & drawn.is_drawn, drawn=drawn)
         return tokenized
 
-    def submit(self, docs: list[Doc], n_alternatives: int | None = None) -> PendingBatch:
+    def submit(
+        self, docs: list[Doc], n_alternatives: int | None = None, texts: list[str] | None = None
+    ) -> PendingBatch:
         """Read docs, and start the forward passes for them. The model is loaded, unless that is done.
 
         n_alternatives (Optional[int]): See `Asking.submit`.
+        texts (Optional[List[str]]): See `DocTexts.of`.
         """
         loaded = self.asking.prepare()
-        tokenized = self.read(docs, loaded)
+        tokenized = self.read(docs, loaded, texts)
         return PendingBatch(tokenized, self.asking.submit(tokenized.asked, loaded, n_alternatives), loaded)
 
-    def ends_of_batches(self, loaded: Loaded, max_docs: int, n_before: int = 0) -> Callable[[Text], bool]:
+    def ends_of_batches(self, loaded: Loaded, max_docs: int, n_before: int = 0) -> EndsBatch:
         """Says of one text after the other whether a batch ends with it: see `batches.ends_of_batches`."""
         return ends_of_batches(partial(self.estimate, loaded=loaded), loaded, max_docs, n_before)
 
-    def estimate(self, text: Text, loaded: Loaded) -> int:
+    def estimate(self, text: Text, characters: str | None = None, *, loaded: Loaded) -> int:
         """About how many ids are read for a text, before it is tokenized: four bytes are taken to be a piece, and each
-        token to be at least one.
+        token to be at least one. characters (Optional[str]): See `EndsBatch`.
         """
-        pieces = scored = len((text.text if isinstance(text, Doc) else text).encode("utf8", "surrogatepass")) // 4 + 1
+        if characters is None:
+            characters = text.text if isinstance(text, Doc) else text
+        pieces = scored = len(characters.encode("utf8", "surrogatepass")) // 4 + 1
         if isinstance(text, Doc):
             pieces = scored = max(len(text), pieces)  # a protein has a token for each letter
             if (key := self.targets) is not None and key in text.spans:

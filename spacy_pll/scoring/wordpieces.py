@@ -62,8 +62,10 @@ class DocTexts(NamedTuple):
     tokens_of: Groups  # the tokens of each doc
 
     @classmethod
-    def of(cls, docs: list[Doc]) -> "DocTexts":
-        return cls([doc.text for doc in docs], [token.idx for doc in docs for token in doc], Groups.of(docs))
+    def of(cls, docs: list[Doc], texts: list[str] | None = None) -> "DocTexts":
+        """texts (Optional[List[str]]): Their texts, if they are known: spaCy makes them anew whenever it is asked."""
+        texts = [doc.text for doc in docs] if texts is None else texts
+        return cls(texts, [token.idx for doc in docs for token in doc], Groups.of(docs))
 
 
 @dataclass(frozen=True)

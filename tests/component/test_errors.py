@@ -188,11 +188,11 @@ def test_a_doc_that_fails_in_a_large_batch_costs_few_more(make_nlp, monkeypatch)
     nlp = make_nlp()
     submit, tried = Predictor.submit, []
 
-    def failing(self, docs):
+    def failing(self, docs, *more):
         tried.append(len(docs))
         if any(doc.text == "bad" for doc in docs):
             raise RuntimeError("no such luck")
-        return submit(self, docs)
+        return submit(self, docs, *more)
 
     monkeypatch.setattr(Predictor, "submit", failing)
     nlp.set_error_handler(lambda name, proc, docs, error: None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_pll.prediction.batches import batches_of, with_next_ahead
+from spacy_pll.prediction.predictor import Predictor
 
 from ..conftest import SENTENCES, change, scores
 
@@ -63,6 +64,31 @@ def test_a_doc_that_was_given_is_not_kept_with_its_batch(make_nlp, fails):
         given.append(weakref.ref(doc))
         del doc
     assert len(given) == len(texts)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize("stops", [False, True])
+def test_each_doc_is_read_with_its_own_text(make_nlp, monkeypatch, on_gpu, stops):
+    """Also where the stream, or what says where a batch ends, fails in between."""
+    nlp, given = make_nlp("bert"), list[list[str]]()
+    scorer, submit, texts = nlp.get_pipe("pll"), Predictor.submit, [*SENTENCES, "", *SENTENCES, " "]
+    monkeypatch.setattr(scorer.model, "loaded", replace(scorer.predictor.prepare(), on_gpu=on_gpu))
+
+    def compare(self, docs, known=None):
+        assert known is None or known == [doc.text for doc in docs]
+        given.append(known)
+        return submit(self, docs, known)
+
+    def ends_batch(doc):
+        if stops and doc.text == " ":
+            raise RuntimeError("no more")
+        return len(doc.text) % 2 == 0
+
+    monkeypatch.setattr(Predictor, "submit", compare)
+    found = []
+    with pytest.raises(RuntimeError, match="no more") if stops else nullcontext():
+        found.extend(doc.text for doc in scorer.pipe(map(nlp.make_doc, texts), ends_batch=ends_batch))
+    assert found == texts and [text for known in given for text in known] == texts and len(given) > 2
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,9 @@ def test_whatever_a_component_does_with_the_docs_each_text_has_an_outcome(make_n
 def test_where_batches_end_does_not_depend_on_what_fails_or_where_a_run_begins(nlp, monkeypatch):
     nlp.max_length, batches = 60, []
     submit = Predictor.submit
-    monkeypatch.setattr(Predictor, "submit", lambda self, docs: batches.append(len(docs)) or submit(self, docs))
+    monkeypatch.setattr(
+        Predictor, "submit", lambda self, docs, *more: batches.append(len(docs)) or submit(self, docs, *more)
+    )
     texts = ["A text.", "bad", "The souvenir. " * 9, "It is over."] * 5
     monkeypatch.setattr("spacy_pll.stream.outcomes._score_alone", lambda nlp, text: TextError(text))
     for begin in (0, 6, 18):
