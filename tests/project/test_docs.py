@@ -77,10 +77,7 @@ CODE = re.compile(r"`([^`]+)`")
 OTHERS_OPTIONS = {"--help", "--no-mask", "--backend", "--extra-index-url"}
 OTHERS_PAGES = {"CONTRIBUTING", "lm-eval", "project", "reliability"}
 # What needs an extra, and a module of that.
-OF_EXTRAS = {
-    **{"spacy_pll.distributed": "ray", "spacy_pll.lm_eval": "lm_eval", "pll lm-eval": "lm_eval"},
-    "benchmarks/speed.py": "scipy",
-}
+OF_EXTRAS = {"spacy_pll.distributed": "ray", "spacy_pll.lm_eval": "lm_eval", "pll lm-eval": "lm_eval"}
 
 
 def run_blocks(blocks: list[Block], folder: Path, models: dict[str, Path], slow: Collection[str] = ()) -> list[Result]:
