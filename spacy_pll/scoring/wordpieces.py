@@ -343,9 +343,8 @@ def join_words(word: IntArray, first: IntArray, last: IntArray, units: IntArray)
     first_piece = np.searchsorted(np.maximum.accumulate(last), units[:, 0])
     last_piece = np.searchsorted(first, units[:, 1]) - 1
     has_pieces = first_piece <= last_piece  # not white space alone, or outside of what is read
-    return connected_runs(word[first_piece[has_pieces]], word[last_piece[has_pieces]], int(word.max(initial=-1)) + 1)[
-        word
-    ]
+    first_word, last_word = word[first_piece[has_pieces]], word[last_piece[has_pieces]]
+    return connected_runs(first_word, last_word, int(word.max(initial=-1)) + 1)[word]
 
 
 def pretoken_units(word_id: IntArray, span: IntArray) -> IntArray:
