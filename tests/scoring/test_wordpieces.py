@@ -1,3 +1,4 @@
+from copy import deepcopy
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ from spacy_pll.language_model.reading.slow_tokenizers import Encoding
 from spacy_pll.scoring.wordpieces import (
     WORDS,
     DocTexts,
+    Encoded,
     get_wordpieces,
     join_words,
     joined_units,
@@ -177,3 +179,13 @@ def test_pieces_without_a_pretoken_are_each_a_word():
     word_ids = np.array([-1, -1, 0, 0, -1, 0, 1, 2, 2])
     assert partition(pretoken_units(word_ids, np.zeros(9))) == [0, 1, 2, 2, 3, 4, 5, 6, 6]
     assert partition(pretoken_units(word_ids, np.arange(9) > 2)) == [0, 1, 2, 3, 4, 5, 6, 7, 7]  # of two spans
+
+
+@pytest.mark.parametrize("name", TINY_TOKENIZERS)
+def test_a_tokenizer_that_was_told_to_pad_or_to_cut_reads_whole_texts(name):
+    texts = ["I can't believe that it left.", "", "It left."]
+    expected = Encoded.of(texts, get_tokenizer(name).backend_tokenizer)
+    tokenizer = deepcopy(get_tokenizer(name).backend_tokenizer)
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=50)
+    assert Encoded.of(texts, tokenizer).sequence.tolist() == expected.sequence.tolist()
