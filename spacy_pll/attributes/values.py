@@ -4,7 +4,7 @@ import math
 import sys
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span, Token
@@ -65,25 +65,22 @@ def sum_in(record: PieceRecord | None, column: str, combine: str, begin: int = 0
 
 
 def sums_in(
-    record: PieceRecord | None, metrics: Sequence[str], places: Iterable[tuple[int, int]]
-) -> Iterator[tuple[float | None, dict[str, float | None], int]]:
-    """For each of several places, such as those of all tokens of a doc: the score under the first metric, the scores
-    under all, and the number of pieces.
+    record: PieceRecord | None, metrics: Collection[str], begin: int = 0, end: int = sys.maxsize
+) -> tuple[float | None, dict[str, float | None], int]:
+    """Of some characters, such as a token, or of a whole doc: the score under the first metric, the scores under all,
+    and the number of pieces. One look at the record gives all of them.
     """
-    lists = [] if record is None else [record.scores.get(metric) or () for metric in metrics]
-    for begin, end in places:
-        own = slice(0, 0) if record is None else record.between(begin, end)
-        if own.start == own.stop:
-            yield None, dict.fromkeys(metrics), 0
-            continue
-        known = [[score for score in of[own] if score is not None] for of in lists]
-        sums = [sum(of, 0.0) if of else None for of in known]
-        yield sums[0], dict(zip(metrics, sums)), len(known[0])
+    own = slice(0, 0) if record is None else record.between(begin, end)
+    if record is None or own.start == own.stop:
+        return None, dict.fromkeys(metrics), 0
+    known = [[score for score in record.scores.get(metric, ())[own] if score is not None] for metric in metrics]
+    sums = [sum(of, 0.0) if of else None for of in known]
+    return sums[0], dict(zip(metrics, sums)), len(known[0])
 
 
 def sums_of_doc(doc: Doc, names: Names) -> tuple[float | None, dict[str, float | None], int]:
-    """The same for a whole doc: one look at its record in place of one for each attribute."""
-    return next(sums_in(record_of(doc, names.data), [*names.metrics], [(0, sys.maxsize)]))
+    """The same of a doc under the metrics of a component."""
+    return sums_in(record_of(doc, names.data), names.metrics)
 
 
 def characters_of(tokens: Doc | Span) -> tuple[Doc, int, int]:

@@ -21,6 +21,8 @@ from .readers import FIELDS
 from .records import PARQUET
 from .scored_texts import ScoredText
 
+WRITTEN_AS_JSON = (list, tuple, dict, bool)  # the values of cells
+
 
 class Format(ABC):
     """From scored texts to the bytes of each part, and from parts to the whole file.
@@ -96,10 +98,16 @@ def to_csv(rows: Iterable[dict[str, Any]], columns: list[str], delimiter: str, c
 
     commas (bool): Whether numbers have a decimal comma. Then ; stands between columns in place of a comma.
     """
-    lines, mark = list[str](), _delimiter(delimiter, commas)
+    lines, mark, known = list[str](), _delimiter(delimiter, commas), {*columns}
+
+    def cells(row: dict[str, Any]) -> list[Any]:
+        if not known >= row.keys():  # they would be lost
+            raise ValueError(f"There are no such columns: {row.keys() - known}.")
+        return [_cell(dict.get(row, name), commas) for name in columns]
+
     # Python quotes a carriage return only if its own lines end in one, and does not read it back unquoted.
-    writer = csv.DictWriter(SimpleNamespace(write=lines.append), columns, delimiter=mark, lineterminator="\r\n")
-    writer.writerows({name: _cell(value, commas) for name, value in row.items()} for row in rows)
+    writer = csv.writer(SimpleNamespace(write=lines.append), delimiter=mark, lineterminator="\r\n")
+    writer.writerows(map(cells, rows))
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
@@ -108,11 +116,11 @@ def _delimiter(delimiter: str, commas: bool) -> str:
 
 
 def _cell(value: Any, commas: bool) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # as in JSON
-    if commas and isinstance(value, float):
-        return repr(float(value)).replace(".", ",")
-    return to_json(value) if isinstance(value, list | tuple | dict | bool) else value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None  # as in JSON
+        return repr(float(value)).replace(".", ",") if commas else value
+    return to_json(value) if isinstance(value, WRITTEN_AS_JSON) else value
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -70,15 +70,16 @@ class Input:
                 # The strings of a doc have no order.
                 text = record.text if isinstance(record.text, str) else repr(record.text.to_bytes(exclude=["strings"]))
                 total.update(repr((text or record.in_place, record.fields)).encode("utf8", "surrogatepass"))
-                record = record._replace(fingerprint=total.copy().hexdigest()[:16])
+                record.fingerprint = total.copy().hexdigest()[:16]
                 try:
-                    record = self._in_place(record)
+                    self._place(record)
                 except InputError as error:
                     if not skip_errors:
                         raise RowError(error.problem, error.advice) from None
-                    record = record._replace(problem=error.problem.removeprefix(f"{record.location}: "))
-                # Behind what reads them, such as contexts: an escape is not what stands there.
-                yield record._replace(fields=writable_fields(record.fields)) if skip_errors else record
+                    record.problem = error.problem.removeprefix(f"{record.location}: ")
+                if skip_errors:  # behind what reads them, such as contexts: an escape is not what stands there
+                    record.fields = writable_fields(record.fields)
+                yield record
         except RowError as error:
             advice = f"{error.advice} To leave its scores out, give `skip_errors=True`."
             raise InputError(error.problem, advice.strip()) from None
@@ -88,10 +89,10 @@ class Input:
         """Whether something may stand beside a text."""
         return self.marked or bool(self.context_column or self.after_column)
 
-    def _in_place(self, record: Record) -> Record:
-        """The record with what is read before and after its text."""
+    def _place(self, record: Record) -> None:
+        """Add to a record what is read before and after its text."""
         if not self.has_sides or record.problem:
-            return record
+            return
         if self.marked:
             parts = str(record.text).split("*")
             if len(parts) != 3 or not parts[1].strip():
@@ -100,9 +101,10 @@ class Input:
                     "asterisks.",
                     "Write one as in 'The *cats* sleep.'",
                 )
-            return record._replace(text=parts[1], sides=(parts[0], parts[2]))
+            record.text, record.sides = parts[1], (parts[0], parts[2])
+            return
         before, after = (self._beside(record, column) for column in ("context_column", "after_column"))
-        return record._replace(sides=between(before, record.text, after, self.separator)[1:])
+        record.sides = between(before, record.text, after, self.separator)[1:]
 
     def _beside(self, record: Record, setting: str) -> str:
         if (column := getattr(self, setting)) is None:

@@ -62,8 +62,7 @@ def read_records(path: str, options: ReadOptions = DEFAULT_READING, file_format:
         with open_file(file) as stream:
             for record in READERS[ending](stream, str(file) if is_folder else path, options):
                 if is_folder:  # a field `file` that the record already has is kept
-                    fields = Nested({"file": str(file.relative_to(path)), **record.fields})
-                    record = record._replace(fields=fields)
+                    record.fields = Nested({"file": str(file.relative_to(path)), **record.fields})
                 yield record
 
 

@@ -22,8 +22,9 @@ OTHER_DELIMITERS = ";\t|"
 AS_R_WRITES = "If spaces stand between columns, as R's write.table has it, give `delimiter=' '` (and quote the texts)."
 
 
-class Record(NamedTuple):
-    """One text of the input."""
+@dataclass(slots=True)
+class Record:
+    """One text of the input. What is known of it is added as it is read."""
 
     location: str  # "corpus.jsonl, line 12": for messages
     text: str | Doc

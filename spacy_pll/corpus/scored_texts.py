@@ -69,7 +69,7 @@ class Scoring:
             looks = self.skip_errors and not self.shared_pieces
             for record, fault in with_faults(nlp, records, looks, self.batch_size):
                 if fault:
-                    record = record._replace(problem=f"The text {fault}")
+                    record.problem = f"The text {fault}"
                 waiting.append(record)
                 yield _readable(nlp, record)
 

@@ -263,7 +263,9 @@ def sums_of(doc: Doc, names: Names, parts: Collection[Part | None], before: int)
         assert record  # of every scored doc
         drawn = record.of_drawn()
         return [TextSums(tuple(scores), 1, id) for id, *scores in zip(drawn.ids, *drawn.scores.values())]
-    places = [(before + part[0], before + part[1]) for part in parts if part]
-    sums = sums_in(record, list(names.metrics), places)
-    of_parts = (TextSums(tuple(score or 0.0 for score in scores.values()), n) for _, scores, n in sums)
-    return [next(of_parts) if part else whole for part in parts]
+
+    def of_part(begin: int, end: int) -> TextSums:
+        _, scores, n = sums_in(record, names.metrics, before + begin, before + end)
+        return TextSums(tuple(score or 0.0 for score in scores.values()), n)
+
+    return [of_part(*part) if part else whole for part in parts]

@@ -118,8 +118,7 @@ class _Source:
         """The first of the texts without an outcome. It gets one now."""
         taken = self.taken.pop(next(iter(self.taken)))
         self.done += 1
-        is_last = self.at_end and not self.taken
-        return taken._replace(ends_batch=taken.ends_batch or is_last)
+        return taken._replace(ends_batch=True) if self.at_end and not self.taken else taken
 
     def without_doc(self, taken: _Taken) -> Outcome:
         """The outcome of a text for which the pipeline gives no doc."""

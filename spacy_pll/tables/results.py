@@ -69,10 +69,9 @@ class Scores(Sequence[TextScore]):
     def __getitem__(self, index: int | slice) -> "TextScore | Scores":
         if isinstance(index, slice):
             return Scores(self.docs[index], self._rows)
-        doc, metrics = self.docs[index], list(self._names.metrics)
-        record, words = record_of(doc, self._names.data), [(token.text, token.idx) for token in doc]
-        sums = sums_in(record, metrics, [(start, start + len(text)) for text, start in words])
-        tokens = [TokenScore(text, start, *own) for (text, start), own in zip(words, sums)]
+        doc, metrics = self.docs[index], self._names.metrics
+        record, words = record_of(doc, self._names.data), ((token.text, token.idx) for token in doc)
+        tokens = [TokenScore(text, start, *sums_in(record, metrics, start, start + len(text))) for text, start in words]
         score, scores, pieces = sums_of_doc(doc, self._names)
         return TextScore(doc.text, score, scores, pieces, perplexity_of(score, pieces), tuple(tokens))
 

@@ -54,11 +54,13 @@ def test_values_cannot_be_set(attr):
 
 
 @given(st.lists(st.one_of(st.none(), st.lists(st.floats(-50, 0), max_size=4)), min_size=1, max_size=8))
-def test_all_tokens_at_once_have_what_each_has(values):
+def test_sums_are_those_of_the_attributes(values):
     doc = scored("any", ORIGINAL, values)
-    places = [(token.idx, token.idx + len(token)) for token in doc]
-    expected = [(doc[i : i + 1]._.any, doc[i]._.any_pieces or 0) for i in range(len(doc))]
-    assert [(score, n) for score, _, n in sums_in(record_of(doc, "any_data"), ORIGINAL, places)] == expected
+    record = record_of(doc, "any_data")
+    for token in doc:
+        score, scores, n = sums_in(record, ORIGINAL, token.idx, token.idx + len(token))
+        assert score == scores["original"] == doc[token.i : token.i + 1]._.any
+        assert n == (token._.any_pieces or 0)
     assert doc._.any_pieces == (sum(map(len, filter(None, values))) if any(own is not None for own in values) else None)
 
 
