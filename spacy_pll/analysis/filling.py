@@ -226,7 +226,7 @@ class Slots:
     def _spell(self, candidates: tuple[str, ...], before: str, after: str) -> SpelledCandidates:
         """RAISES (InputError): A candidate cannot be scored there."""
         encoded, scored, states = read_places(self.loaded, [(text, before, after) for text in candidates])
-        ids, own, readings = encoded.sequence[encoded.position].tolist(), scored.tolist(), list[Reading]()
+        ids, own, readings = encoded.ids.tolist(), scored.tolist(), list[Reading]()
         most = self.loaded.max_length - self.loaded.tokenizer.num_special_tokens_to_add(False)
         for text, (has_own, shared), of_text in zip(candidates, states, encoded.pieces_of):
             n = sum(own[of_text])

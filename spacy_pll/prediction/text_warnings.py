@@ -125,7 +125,7 @@ class TextWarnings:
         pieces = batch.wordpieces
         if "special" in self.warned or not len(pieces):
             return
-        special = [loaded.mask_id, *pieces.prefix.tolist(), *pieces.suffix.tolist()]
+        special = [loaded.mask_id, *pieces.encoded.prefix.tolist(), *pieces.encoded.suffix.tolist()]
         at_special = np.flatnonzero(np.isin(pieces.ids, special))
         for wordpiece in at_special[batch.scored[pieces.token[at_special]]][:1].tolist():
             text = batch.read.texts[batch.pieces_of.owner[wordpiece]]

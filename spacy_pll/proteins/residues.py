@@ -72,7 +72,7 @@ class Residues:
                 f"The tokenizer of {model.title} does not make a wordpiece of each residue.",
                 "Give a model of proteins as `model`.",
             )
-        most = self.loaded.max_length - len(self.pieces.prefix) - len(self.pieces.suffix)
+        most = self.loaded.max_length - self.pieces.encoded.n_special
         self.size = min(len(self.pieces), most)  # how many residues are read at once
 
     def _read(self, letters: str) -> Wordpieces:
@@ -117,8 +117,9 @@ class Residues:
         ids = pieces.ids[site]
         for substitution in changed:
             ids[site == substitution.site] = self.ids[substitution.residue]
-        read, together = np.concatenate([pieces.prefix, ids, pieces.suffix]), np.isin(site, masked) if masked else None
-        return Context.asking(read, len(pieces.prefix), np.isin(site, sites), together)
+        prefix, suffix = pieces.encoded.prefix, pieces.encoded.suffix
+        read, together = np.concatenate([prefix, ids, suffix]), np.isin(site, masked) if masked else None
+        return Context.asking(read, len(prefix), np.isin(site, sites), together)
 
 
 def terms(several: tuple[Substitution, ...], others: Others | None) -> Iterator[tuple[Question, str, int]]:

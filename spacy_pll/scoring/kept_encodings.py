@@ -29,10 +29,10 @@ class KeptEncodings:
         texts, encoded = zip(*blocks)
         self.tokenizer = tokenizer
         self._number = {_key(text): number for number, text in enumerate(chain.from_iterable(texts))}
-        self._sequence = np.concatenate([block.sequence for block in encoded])
+        self._ids = np.concatenate([block.ids for block in encoded])
         self._offsets = np.concatenate([block.offsets for block in encoded])
-        self._before = np.concatenate([block.before for block in encoded])
-        self._ids_of = Groups(np.concatenate([block.ids_of.lengths for block in encoded]))
+        shows = next((block for block in encoded if len(block.ids)), encoded[0])
+        self._around = shows.prefix, shows.suffix
         self._pieces_of = Groups(np.concatenate([block.pieces_of.lengths for block in encoded]))
         pretokens = [block.pretokens for block in encoded if block.pretokens is not None]
         self._pretokens = np.concatenate(pretokens) if len(pretokens) == len(encoded) else None
@@ -46,12 +46,10 @@ class KeptEncodings:
         lacks = pretokens and self._pretokens is None
         if lacks or tokenizer is not self.tokenizer or (numbers < 0).any():
             return Encoded.of(texts, tokenizer, pretokens)
-        ids_of, pieces_of = Groups(self._ids_of.lengths[numbers]), Groups(self._pieces_of.lengths[numbers])
-        before = self._before[numbers]
-        position = (ids_of.starts + before)[pieces_of.owner] + pieces_of.within
-        ids, pieces = self._ids_of.take(numbers), self._pieces_of.take(numbers)
+        pieces = self._pieces_of.take(numbers)
         of_words = self._pretokens[pieces] if pretokens and self._pretokens is not None else None
-        return Encoded(self._sequence[ids], ids_of, pieces_of, before, position, self._offsets[pieces], of_words)
+        pieces_of, offsets = Groups(self._pieces_of.lengths[numbers]), self._offsets[pieces]
+        return Encoded(self._ids[pieces], pieces_of, *self._around, offsets, of_words)
 
 
 def _key(text: str) -> str:

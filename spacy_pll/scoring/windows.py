@@ -155,13 +155,14 @@ def get_contexts(
     of_doc, of_span = Groups.of(spans_of), pieces.encoded.pieces_of
     # Where there is nothing to choose. This is how most texts are read, so it is fast.
     whole = np.array([len(spans) == 1 and len(spans[0]) == len(spans[0].doc) for spans in spans_of], dtype=bool)
-    whole[whole] = pieces.encoded.ids_of.lengths[of_doc.starts[whole]] <= max_length
+    size = max_length - pieces.encoded.n_special
+    whole[whole] = of_span.lengths[of_doc.starts[whole]] <= size
     alone = of_doc.starts[whole]
     # Of each window its span, its number among those of the span, and where its pieces begin and end.
     windows = [np.column_stack([alone, np.zeros_like(alone), of_span.starts[alone], of_span.ends[alone]])]
     for d in np.flatnonzero(~whole).tolist():
         s, spans, tokens, units = of_doc.starts[d], spans_of[d], tokens_of[d], units_of[d] if units_of else ()
-        cuts = [_cut(span, pieces, s + i, tokens.start, max_length, lookahead) for i, span in enumerate(spans)]
+        cuts = [_cut(span, pieces, s + i, tokens.start, size, lookahead) for i, span in enumerate(spans)]
         best = _best_span(spans, cuts, units) if spans else np.full(tokens.stop - tokens.start, -1)
         for i, cut in enumerate(cuts):
             own, n = of_span[s + i], np.arange(len(cut.limits))
@@ -189,17 +190,17 @@ def _used_windows(
     used = np.bincount(pieces_of.owner, scored, len(span)) > 0
     if not used.all():
         return _used_windows(pieces, windows[used], word, to_score, window)
-    # A window has the special tokens before the pieces of its span, its own pieces, and the special tokens behind.
-    of_span, before = encoded.pieces_of, encoded.before[span]
-    first = encoded.ids_of.starts[span] + before
-    behind = first + of_span.lengths[span]
-    starts = first - before, first + start - of_span.starts[span], behind
-    counts = np.stack([before, end - start, encoded.ids_of.ends[span] - behind], axis=1)
+    # A window has its own pieces, with the special tokens before and behind them.
+    before, behind = len(encoded.prefix), len(encoded.suffix)
+    starts, counts = np.zeros((2, len(windows), 3), dtype=np.int64)
+    starts[:, 1], starts[:, 2] = encoded.n_special + start, before
+    counts[:, 0], counts[:, 1], counts[:, 2] = before, end - start, behind
+    sequence = np.concatenate([encoded.prefix, encoded.suffix, encoded.ids])
     return Contexts(
-        ids=encoded.sequence[spread(np.stack(starts, axis=1).ravel(), counts.ravel())],
-        ids_of=Groups(counts.sum(axis=1)),
+        ids=sequence[spread(starts.ravel(), counts.ravel())],
+        ids_of=Groups(end - start + encoded.n_special),
         pieces_of=pieces_of,
-        position=before[pieces_of.owner] + pieces_of.within,
+        position=before + pieces_of.within,
         word=np.cumsum(begins(word[piece]) | begins(pieces_of.owner)),
         to_score=to_score[piece],
         scored=scored,
@@ -250,13 +251,16 @@ class _Cut:
     margin: IntArray  # how much context the piece's word has there, as `choose_windows` compares it
 
 
-def _cut(span: Span, pieces: Wordpieces, s: int, first_token: int, max_length: int, lookahead: int | None) -> _Cut:
-    """The windows of a span. first_token (int): The number of its doc's first token among the tokens of all docs."""
+def _cut(span: Span, pieces: Wordpieces, s: int, first_token: int, size: int, lookahead: int | None) -> _Cut:
+    """The windows of a span.
+
+    first_token (int): The number of its doc's first token among the tokens of all docs.
+    size (int): The most pieces of a window.
+    """
     own = pieces.encoded.pieces_of[s]
     token, end, word = pieces.token[own] - first_token, pieces.end[own], pieces.word[own]
     if not len(word):
         return _Cut(token, end, word, np.zeros((0, 2), dtype=np.int64), word, word)  # none
-    size = int(max_length - pieces.encoded.ids_of.lengths[s] + len(word))
     if np.bincount(word - word[0]).max() > size:
         longest = word[0] + np.bincount(word - word[0]).argmax()
         long_token = span.doc[int(token[np.searchsorted(word, longest)])]

@@ -75,40 +75,51 @@ class Encoded:
     Of each text, what is read goes to the tokenizer, and nothing else: a piece such as `.Ċ` would be of both.
     """
 
-    sequence: IntArray  # int32: the ids, special tokens included
-    ids_of: Groups  # those of each text
+    ids: IntArray  # int32, shape (pieces,), in the vocabulary
     pieces_of: Groups  # the pieces of each text
-    before: IntArray  # int, shape (texts,): how many special tokens stand before the pieces, such as [CLS]
-    position: IntArray  # int, shape (pieces,): where each piece stands in the sequence
-    offsets: IntArray  # int, shape (pieces, 2): where it begins and ends in its text
+    prefix: IntArray  # int32: the special tokens before the pieces of each text, such as [CLS]
+    suffix: IntArray  # int32: those behind them, such as [SEP]
+    offsets: IntArray  # int, shape (pieces, 2): where each piece begins and ends in its text
     pretokens: IntArray | None  # int, shape (pieces,): the number of its pre-token in its text; -1 for none
+
+    @property
+    def n_special(self) -> int:
+        """How many special tokens stand around each text."""
+        return len(self.prefix) + len(self.suffix)
 
     @classmethod
     def of(cls, texts: list[str], tokenizer: "Tokenizer", pretokens: bool = False) -> "Encoded":
         """RAISES (ValueError): The tokenizer puts special tokens between the pieces."""
         parts = [read_part(text) for text in texts]
-        encodings = in_full(tokenizer).encode_batch([text[start:end] for text, (start, end) in zip(texts, parts)])
-        ids_of = Groups.of(encodings)
-        n = int(ids_of.edges[-1])
-        sequence = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int32, n)
-        special = np.fromiter(chain.from_iterable(encoding.special_tokens_mask for encoding in encodings), np.bool_, n)
-        position = np.flatnonzero(~special)
-        pieces_of = Groups.by(ids_of.owner[position], len(texts))
-        # Without a piece there is nothing to score, so it does not matter which special tokens stand on which side.
-        before, has_pieces = ids_of.lengths.copy(), pieces_of.lengths > 0
-        before[has_pieces] = position[pieces_of.starts[has_pieces]] - ids_of.starts[has_pieces]
-        apart = np.flatnonzero(position != (ids_of.starts + before)[pieces_of.owner] + pieces_of.within)
-        if len(apart):
-            raise PLLError(
-                f"The tokenizer puts special tokens between the pieces of {texts[pieces_of.owner[apart[0]]][:100]!r}; "
-                "only special tokens at the beginning and the end of a sequence are supported. Choose another model."
-            )
-        offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
-        offsets_of = np.fromiter(offsets, np.int64, 2 * n).reshape(-1, 2)[position]
-        offsets_of += np.array([start for start, _ in parts], dtype=np.int64)[pieces_of.owner, None]
+        read, tokenizer = [text[start:end] for text, (start, end) in zip(texts, parts)], in_full(tokenizer)
+        encodings = tokenizer.encode_batch(read, add_special_tokens=False)
+        pieces_of = Groups.of(encodings)
+        n = int(pieces_of.edges[-1])
+        ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int32, n)
+        pairs = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
+        offsets = np.fromiter(pairs, np.int64, 2 * n).reshape(-1, 2)
+        offsets += np.array([start for start, _ in parts], dtype=np.int64)[pieces_of.owner, None]
         numbers = (-1 if i is None else i for encoding in encodings for i in encoding.word_ids)
-        of_words = np.fromiter(numbers, np.int64, n)[position] if pretokens else None
-        return cls(sequence, ids_of, pieces_of, before, position, offsets_of, of_words)
+        of_words = np.fromiter(numbers, np.int64, n) if pretokens else None
+        # They are the same around each text: the shortest one that has pieces shows them in the shortest time.
+        shown = min((text for text, encoding in zip(read, encodings) if len(encoding)), key=len, default="")
+        return cls(ids, pieces_of, *prefix_and_suffix(shown, tokenizer), offsets, of_words)
+
+
+def prefix_and_suffix(text: str, tokenizer: "Tokenizer") -> tuple[IntArray, IntArray]:
+    """The special tokens before and after the pieces of a text. Without a piece, all count as before. int32.
+
+    RAISES (ValueError): There are some between the pieces.
+    """
+    encoding = tokenizer.encode(text)
+    ids, own = np.array(encoding.ids, dtype=np.int32), np.flatnonzero(np.equal(encoding.special_tokens_mask, 0))
+    start = int(own[0]) if len(own) else len(ids)
+    if len(own) and own[-1] != start + len(own) - 1:
+        raise PLLError(
+            f"The tokenizer puts special tokens between the pieces of {text[:100]!r}; only special tokens at the "
+            "beginning and the end of a sequence are supported. Choose another model."
+        )
+    return ids[:start], ids[start + len(own) :]
 
 
 @dataclass
@@ -125,17 +136,6 @@ class Wordpieces:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    def prefix(self) -> IntArray:
-        """The special tokens before the pieces of the first span. int32."""
-        return self.encoded.sequence[: self.encoded.before[0]]
-
-    @property
-    def suffix(self) -> IntArray:
-        """Those behind them, such as [SEP]. int32."""
-        encoded = self.encoded
-        return encoded.sequence[encoded.before[0] + encoded.pieces_of.ends[0] : encoded.ids_of.ends[0]]
 
 
 def get_wordpieces(
@@ -188,7 +188,7 @@ def get_wordpieces(
         last = np.maximum(segment_of(end - 1, token_starts), token)
         word = join_words(word, token, np.where(end > start, last, token), named)
     start, end, untrimmed = (x + to_doc[span] for x in (start, end, untrimmed))
-    return Wordpieces(encoded.sequence[encoded.position], start, end, untrimmed, token + to_docs[span], word, encoded)
+    return Wordpieces(encoded.ids, start, end, untrimmed, token + to_docs[span], word, encoded)
 
 
 def _units_of(

@@ -137,10 +137,9 @@ def readings(
     pretokens = blocks is not None and scorer.settings.words == "tokenizer"
     for block in in_blocks(readable()):
         encoded, scored, states = read_places(scorer.model.load(), block, pretokens)
-        if blocks is not None and sum(len(encoded_block.sequence) for _, encoded_block in blocks) < MAX_KEPT_IDS:
+        if blocks is not None and sum(len(encoded_block.ids) for _, encoded_block in blocks) < MAX_KEPT_IDS:
             blocks.append((list(map(whole_text, block)), encoded))
-        rows = zip(block, states, encoded.ids_of, encoded.pieces_of, strict=True)
-        for (text, before, after), (has_own, shared), ids, own in rows:
+        for (text, before, after), (has_own, shared), own in zip(block, states, encoded.pieces_of, strict=True):
             what = f"The text {str(text)!r:.100}" + f" after {before[-80:]!r}" * bool(before)
             what += f" before {after[:80]!r}" * bool(after)
             if shared and not shared_pieces:
@@ -150,7 +149,7 @@ def readings(
                     f"{what} has no wordpiece of its own under this model's tokenizer, so it has no score. Leave it "
                     "out."
                 )
-            yield sha256(encoded.sequence[ids].tobytes() + scored[own].tobytes()).digest()
+            yield sha256(encoded.ids[own].tobytes() + scored[own].tobytes()).digest()
 
 
 def check_reads_context(scorer: PLLScorer) -> None:

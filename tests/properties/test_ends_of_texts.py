@@ -268,7 +268,16 @@ def test_any_text_with_any_ends_has_the_scores_of_the_bare_one(make_nlp, archite
 @pytest.mark.parametrize("name", [*TINY_TOKENIZERS, "causal-gpt2", "causal-llama2", *REAL_TOKENIZERS, "gpt2"])
 def test_the_tokenizer_gets_no_more_than_is_read(name, unit):
     nlp, backend, asked = spacy.blank("en"), get_tokenizer(name).backend_tokenizer, []
-    recorder = SimpleNamespace(encode_batch=lambda texts: asked.append(texts) or backend.encode_batch(texts))
+
+    def encode_batch(texts, **options):
+        asked.append(texts)
+        return backend.encode_batch(texts, **options)
+
+    def encode(text):
+        assert not text or text in asked[-1]
+        return backend.encode(text)
+
+    recorder = SimpleNamespace(encode_batch=encode_batch, encode=encode)
 
     @given(text=odd_text, end=white_space)
     def of_any(text, end):

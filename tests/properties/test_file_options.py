@@ -68,8 +68,10 @@ READERS = {
 INNER = {
     "read_rows": lambda path, files: [row for _, row in read_rows(path, files)],
     "read_texts": lambda path, files: list(read_texts(str(path), ReadOptions("text", files=files))),
-    "read_records": lambda path, files: [one[1:3] for one in read_records(str(path), ReadOptions(files=files))],
-    "Input": lambda path, files: [one[1:3] for one in Input(str(path), files=files).records(Vocab())],
+    "read_records": lambda path, files: [
+        (one.text, one.fields) for one in read_records(str(path), ReadOptions(files=files))
+    ],
+    "Input": lambda path, files: [(one.text, one.fields) for one in Input(str(path), files=files).records(Vocab())],
 }
 
 

@@ -26,6 +26,5 @@ def span_of(pieces, s):
     """The pieces of one span."""
     own = pieces.encoded.pieces_of[s]
     columns = {name: getattr(pieces, name)[own] for name in ("ids", "start", "end", "token", "word")}
-    sequence = pieces.encoded.sequence[pieces.encoded.ids_of[s]]
-    before, n = pieces.encoded.before[s], own.stop - own.start
-    return SimpleNamespace(prefix=sequence[:before], suffix=sequence[before + n :], n=n, **columns)
+    around = {"prefix": pieces.encoded.prefix, "suffix": pieces.encoded.suffix}
+    return SimpleNamespace(**around, n=own.stop - own.start, **columns)

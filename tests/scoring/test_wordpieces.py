@@ -1,12 +1,11 @@
 from copy import deepcopy
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import spacy
 from hypothesis import given
+from tokenizers.processors import TemplateProcessing
 
-from spacy_pll.language_model.reading.slow_tokenizers import Encoding
 from spacy_pll.scoring.wordpieces import (
     WORDS,
     DocTexts,
@@ -16,6 +15,7 @@ from spacy_pll.scoring.wordpieces import (
     joined_units,
     merge_spans,
     pretoken_units,
+    read_text,
     trim,
 )
 
@@ -40,7 +40,7 @@ def check_alignment(doc, tokenizer, unit):
     pieces = get_wordpieces([doc[:]], tokenizer.backend_tokenizer, unit)
     # The pieces are the tokenizer's own, and its special tokens stand around them.
     assert pieces.ids.tolist() == [encoding.ids[i] for i in kept]
-    assert [*pieces.prefix, *pieces.ids, *pieces.suffix] == encoding.ids
+    assert [*pieces.encoded.prefix, *pieces.ids, *pieces.encoded.suffix] == encoding.ids
     if not kept:
         return
     assert pieces.token.tolist() == piece_tokens(doc, [encoding.offsets[i] for i in kept])
@@ -135,8 +135,8 @@ def test_several_spans_are_read_as_each_is_by_itself():
             together = get_wordpieces([doc[:] for doc in docs], tokenizer, unit, read=read, owner=np.arange(len(docs)))
             assert (np.diff(together.word) >= 0).all()
             for s, (doc, first_token) in enumerate(zip(docs, read.tokens_of.starts)):
-                own, alone = span_of(together, s), get_wordpieces([doc[:]], tokenizer, unit)
-                for name_of in ("ids", "start", "end", "prefix", "suffix"):
+                own, alone = span_of(together, s), span_of(get_wordpieces([doc[:]], tokenizer, unit), 0)
+                for name_of in ("ids", "start", "end", *(("prefix", "suffix") if alone.n else ())):
                     assert getattr(own, name_of).tolist() == getattr(alone, name_of).tolist(), (name, unit, doc.text)
                 assert (own.token - first_token).tolist() == alone.token.tolist()
                 assert partition(own.word) == partition(alone.word)
@@ -169,10 +169,21 @@ def test_spans_that_overlap_are_one_unit():
 
 
 def test_special_tokens_between_the_pieces_are_refused():
-    special = [1, *[0] * 150, 1, *[0] * 150, 1]
-    encoding = Encoding([*range(303)], [], [], special, [])
+    tokenizer = deepcopy(get_tokenizer("wordpiece").backend_tokenizer)
+    special = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP] $A", special_tokens=special)
     with pytest.raises(ValueError, match="special tokens between the pieces of '(re){50}'; only"):
-        get_wordpieces([nlp.make_doc("re" * 150)[:]], SimpleNamespace(encode_batch=lambda texts: [encoding]), "spacy")
+        get_wordpieces([nlp.make_doc("re" * 150)[:]], tokenizer, "spacy")
+
+
+@pytest.mark.parametrize("name", TINY_TOKENIZERS)
+def test_special_tokens_are_those_that_the_tokenizer_puts_around_each_text(name):
+    tokenizer = get_tokenizer(name).backend_tokenizer
+    for texts in (["I can't believe that it left.", "", " \n", "[MASK] </s>"], ["", " "], []):
+        encoded = Encoded.of(texts, tokenizer)
+        for text, own in zip(texts, encoded.pieces_of):
+            expected = tokenizer.encode(read_text(text)).ids
+            assert [*encoded.prefix, *encoded.ids[own], *encoded.suffix] == expected
 
 
 def test_pieces_without_a_pretoken_are_each_a_word():
@@ -188,4 +199,4 @@ def test_a_tokenizer_that_was_told_to_pad_or_to_cut_reads_whole_texts(name):
     tokenizer = deepcopy(get_tokenizer(name).backend_tokenizer)
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=50)
-    assert Encoded.of(texts, tokenizer).sequence.tolist() == expected.sequence.tolist()
+    assert Encoded.of(texts, tokenizer).ids.tolist() == expected.ids.tolist()

@@ -93,7 +93,7 @@ def test_a_check_and_the_scoring_have_the_same_pieces(make_nlp, places, tokenize
     to_score = np.zeros(len(read.wordpieces), dtype=bool)  # a doc without a piece to score has no context
     to_score[read.contexts.piece] = read.contexts.to_score
     assert scored.tolist() == to_score.tolist()
-    assert encoded.sequence[encoded.position].tolist() == read.wordpieces.ids.tolist()
+    assert encoded.ids.tolist() == read.wordpieces.ids.tolist()
     for one, own in zip(places, encoded.pieces_of):
         if not one[1] and not one[2]:
             assert scored[own].all()  # also what is white space
