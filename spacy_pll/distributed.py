@@ -20,7 +20,7 @@ from .pipelines import make_pipeline
 from .requirements import extra
 from .settings import BATCH_SIZE
 from .stream.outcomes import CANARY_TEXT, ERROR, TextError, score_each
-from .tables.rows import TextRows, TokenRows, check_columns
+from .tables.rows import ScoredText, TextRows, TokenRows, check_columns
 
 with extra("ray", "Scoring on several machines needs Ray"):
     import pyarrow as pa
@@ -135,6 +135,7 @@ class Worker:
     def _row(self, outcome: Doc | TextError) -> dict[str, Any]:
         if isinstance(outcome, TextError):
             return {ERROR: str(outcome)}
-        of_scorer = "text", self.scorer.names, self.scorer.settings
-        [row], tokens = (list(rows(*of_scorer)(0, outcome, {})) for rows in (TextRows, TokenRows))
+        names, settings = self.scorer.names, self.scorer.settings
+        text = ScoredText.of(outcome, names)
+        [row], tokens = (list(rows("text", names, settings)(text)) for rows in (TextRows, TokenRows))
         return row | {name: [token[own] for token in tokens] for name, (own, _) in _lists(self.scorer).items()}

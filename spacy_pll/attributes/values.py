@@ -32,6 +32,8 @@ COMBINE: dict[str, Callable[[Sequence[Any]], Any]] = {
     "first": lambda known: [Alternative(*stored) for stored in next(filter(None, known), ())],
 }
 SUMS = ("sum", "count", "first choices")  # docs and spans have these, too
+# The score under the first metric, the scores under all, and the number of pieces.
+Sums = tuple[float | None, dict[str, float | None], int]
 
 
 def known_in(record: PieceRecord, column: str, begin: int = 0, end: int = sys.maxsize) -> list[Any]:
@@ -64,12 +66,8 @@ def sum_in(record: PieceRecord | None, column: str, combine: str, begin: int = 0
     return None
 
 
-def sums_in(
-    record: PieceRecord | None, metrics: Collection[str], begin: int = 0, end: int = sys.maxsize
-) -> tuple[float | None, dict[str, float | None], int]:
-    """Of some characters, such as a token, or of a whole doc: the score under the first metric, the scores under all,
-    and the number of pieces. One look at the record gives all of them.
-    """
+def sums_in(record: PieceRecord | None, metrics: Collection[str], begin: int = 0, end: int = sys.maxsize) -> Sums:
+    """The sums of some characters, such as a token, or of a whole doc, at one look at the record."""
     own = slice(0, 0) if record is None else record.between(begin, end)
     if record is None or own.start == own.stop:
         return None, dict.fromkeys(metrics), 0
@@ -78,8 +76,8 @@ def sums_in(
     return sums[0], dict(zip(metrics, sums)), len(known[0])
 
 
-def sums_of_doc(doc: Doc, names: Names) -> tuple[float | None, dict[str, float | None], int]:
-    """The same of a doc under the metrics of a component."""
+def sums_of_doc(doc: Doc, names: Names) -> Sums:
+    """The sums of a doc under the metrics of a component."""
     return sums_in(record_of(doc, names.data), names.metrics)
 
 

@@ -9,7 +9,7 @@ from ..advice.texts import path_as_text
 from ..component import PLLScorer, get_scorer
 from ..errors import PLLError
 from ..pipelines import PipelineSettings, make_pipeline
-from ..tables.rows import TokenRows
+from ..tables.rows import ScoredText, TokenRows
 from ..visualize.masked_texts import MaskedText, masked_table, masked_texts
 from ..visualize.text import format_cell, format_percent, list_alternatives, text_table
 from .options import described, pipeline_options
@@ -49,7 +49,7 @@ def show_cli(texts: list[str], settings: PipelineSettings, masks: bool = False) 
 def score_table(doc: Doc, scorer: PLLScorer) -> str:
     """A doc's tokens with their wordpieces and scores, and the sums in the last row. doc: Scored with `keep_pieces`."""
     names, alternatives = scorer.names, scorer.settings.alternatives
-    rows = list(TokenRows("text", names, scorer.settings)(0, doc, {}))
+    rows = list(TokenRows("text", names, scorer.settings)(ScoredText.of(doc, names)))
     perplexity, top1 = doc._.get(names.perplexity), doc._.get(names.top1)
     columns: list[tuple[str, list[str], str]] = [  # heading, cells, sum
         ("token", [row["text"] for row in rows], f"PPPL {perplexity:.1f}" if perplexity else ""),

@@ -17,9 +17,8 @@ import numpy as np
 from ..attributes.values import perplexity_of
 from ..errors import InputError, explained
 from ..stream.outcomes import ERROR
-from ..tables.rows import TextRows
+from ..tables.rows import ScoredText, TextRows
 from ..visualize.plots import add_frame, new_figure
-from .scored_texts import ScoredText
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,9 +36,10 @@ def text_outcomes(texts: Iterable[ScoredText], rows: TextRows) -> dict[str, Any]
     has_perplexity = rows.names.perplexity in rows.types
     for text in texts:
         error = text.fields.get(ERROR)
-        scored, failed = scored or text.score is not None, failed or bool(error)
+        score, _, pieces = text.sums
+        scored, failed = scored or score is not None, failed or bool(error)
         if has_perplexity:
-            value = perplexity_of(text.score, text.pieces)
+            value = perplexity_of(score, pieces)
             if value is not None:
                 values.append(value)
             else:

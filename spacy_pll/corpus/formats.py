@@ -14,12 +14,11 @@ from spacy.tokens import DocBin
 
 from ..files import atomic_write, to_json, write_text
 from ..stream.outcomes import ERROR
-from ..tables.rows import TextRows
+from ..tables.rows import ScoredText, TextRows
 from .columns import InputColumns, json_bytes
 from .decimals import have_commas
 from .readers import FIELDS
 from .records import PARQUET
-from .scored_texts import ScoredText
 
 WRITTEN_AS_JSON = (list, tuple, dict, bool)  # the values of cells
 
@@ -42,7 +41,7 @@ class Format(ABC):
 
     def rows_of(self, texts: Iterable[ScoredText]) -> Iterator[dict[str, Any]]:
         for text in texts:
-            rows = [*self.rows(text.number, text.doc, text.fields)]
+            rows = [*self.rows(text)]
             yield from rows or ([self._row_of_error(text)] if text.fields.get(ERROR) else [])
 
     def _row_of_error(self, text: ScoredText) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class Format(ABC):
         known = {"doc": text.number, "pieces": [], self.rows.names.pieces: 0}
         own = {name: known.get(name) for name in self.rows.types}
         first = {name: own.pop(name) for name in self.rows.first}
-        return {**first, self.rows.column: text.doc.text, **text.fields, **own}
+        return {**first, self.rows.column: text.text, **text.fields, **own}
 
     @abstractmethod
     def encode(self, texts: Iterable[ScoredText]) -> bytes:

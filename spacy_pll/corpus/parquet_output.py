@@ -12,12 +12,11 @@ from ..errors import InputError
 from ..files import to_json
 from ..prediction.batches import batches_of
 from ..requirements import extra
-from ..tables.rows import TextRows
+from ..tables.rows import ScoredText, TextRows
 from .columns import InputColumns, json_bytes
 from .formats import Format
 from .parquet import NESTED, WRITTEN_AS, arrow_type, common_type, is_text, type_of, values_type
 from .records import Record
-from .scored_texts import ScoredText
 
 with extra("parquet", "Parquet files need pyarrow"):
     import pyarrow as pa

@@ -18,14 +18,14 @@ from ..files import check_apart, check_target, file_digest
 from ..pipelines import describe_scorer, make_pipeline
 from ..span_getters import TEXT_SPAN
 from ..stream.parts import ResumableOutput
-from ..tables.rows import Level, NormalisedRows, TextRows, TokenRows
+from ..tables.rows import Level, NormalisedRows, ScoredText, TextRows, TokenRows
 from ..tables.words import WordRows, WordTable
 from .columns import InputColumns
 from .distribution import Distribution, text_outcomes, with_outcomes
 from .formats import ENDINGS, FORMATS, Format, JsonLines, SpacyDocs
 from .inputs import Input, checked_records, read_all
 from .records import PARQUET, STANDARD_STREAM, Record
-from .scored_texts import ScoredText, Scoring
+from .scored_texts import Scoring
 
 # A part ends with the batch with which it has one of these. Parts should be large enough that opening and closing them
 # costs nothing, and small enough for the memory, and that little is scored a second time: with a batch, half a minute.
@@ -210,7 +210,7 @@ def _next_part(texts: Iterator[ScoredText], n_done: int) -> list[ScoredText]:
         if text.ends_batch:
             if len(part) >= min(n_done, TEXTS_PER_PART) or time.monotonic() >= end:
                 break
-            n_pieces += sum(scored.pieces for scored in part[n_counted:])
+            n_pieces += sum(scored.sums[2] for scored in part[n_counted:])
             n_counted = len(part)
             if n_pieces >= PIECES_PER_PART:
                 break

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -19,20 +18,9 @@ from ..settings import BATCH_SIZE, at_least
 from ..stream.contexts import doc_in_context
 from ..stream.outcomes import ERROR, TextError, empty_doc, unscored
 from ..stream.workers import Work, score_outcomes
+from ..tables.rows import ScoredText
 from .inputs import too_long, with_faults
 from .records import Record, warn_of_missing
-
-
-class ScoredText(NamedTuple):
-    """A text of the input with its scores."""
-
-    number: int  # of the text in the input, from 0
-    doc: Doc
-    fields: dict[str, Any]  # its other columns
-    fingerprint: str = ""  # of the input up to this text: see `Input.records`
-    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
-    score: float | None = None  # under the first metric, natural log
-    pieces: int = 0  # that were scored
 
 
 @dataclass(frozen=True)
@@ -91,9 +79,10 @@ class Scoring:
                     error = too_long(record.text, nlp) or str(outcome)
                     outcome, failed = unscored(record.text), failed + 1
                 fields = {**record.fields, ERROR: error} if self.skip_errors else record.fields
-                score, _, pieces = sums_of_doc(outcome, names)
-                forecast.add(pieces, ends_batch)
-                yield ScoredText(number - 1, outcome, fields, record.fingerprint, ends_batch, score, pieces)
+                text = record.text if error is None and record.sides is None else outcome
+                sums = sums_of_doc(outcome, names)
+                forecast.add(sums[2], ends_batch)
+                yield ScoredText(number - 1, outcome, fields, sums, str(text), record.fingerprint, ends_batch)
         warn_of_missing(missing, number - done, "Their rows have no scores")
         if failed:
             warnings.warn(

@@ -17,7 +17,7 @@ from ..stream.workers import score_docs
 from ..texts import plain_texts
 from ..visualize.text import Table, format_cell, text_table, visible_text
 from .dataframe import to_dataframe, typed_frame
-from .rows import TextRows
+from .rows import ScoredText, TextRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,7 @@ class Scores(Sequence[TextScore]):
         return (text_table(table) + more).strip("\n")
 
     def _table(self) -> list[dict[str, Any]]:
-        return [row for doc in self.docs for row in self._rows(0, doc, {})]
+        return [row for doc in self.docs for row in self._rows(ScoredText.of(doc, self._names))]
 
     def to_dataframe(self, tokens: bool = False) -> "pd.DataFrame":
         """The scores as a pandas data frame.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from spacy.tokens import Doc
 
@@ -12,7 +12,7 @@ from ..arrays import lazy
 from ..attributes.names import Names
 from ..attributes.record import PieceRecord
 from ..attributes.stored import read_record
-from ..attributes.values import perplexity_of, sum_in, sums_of_doc, value_in
+from ..attributes.values import Sums, perplexity_of, sum_in, sums_of_doc, value_in
 from ..errors import InputError
 from ..settings import ScoringSettings
 
@@ -75,6 +75,23 @@ def check_columns(fields: Collection[str], added: Collection[str], source: str, 
         )
 
 
+class ScoredText(NamedTuple):
+    """A text with its scores, and with what a file has beside it."""
+
+    number: int  # of the text in the input, from 0
+    doc: Doc
+    fields: dict[str, Any]  # its other columns
+    sums: Sums  # of the doc
+    text: str  # as it was read
+    fingerprint: str = ""  # of the input up to this text: see `Input.records`
+    ends_batch: bool = False  # whether it is the last of a batch: there, a run may be interrupted and go on
+
+    @classmethod
+    def of(cls, doc: Doc, names: Names, number: int = 0, fields: dict[str, Any] | None = None) -> "ScoredText":
+        """A scored doc, as a text that no file has."""
+        return cls(number, doc, fields or {}, sums_of_doc(doc, names), doc.text)
+
+
 @dataclass(frozen=True)
 class TextRows:
     """One row per text: the text, its other columns, and its scores (natural logarithm).
@@ -99,17 +116,16 @@ class TextRows:
         """The attributes of docs that are columns."""
         return [*columns(self.names, self.settings, "texts")]
 
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def __call__(self, text: ScoredText) -> Iterator[dict[str, Any]]:
         names = self.names
-        # Those that all tables have are read at once.
-        score, scores, n = sums_of_doc(doc, names)
+        score, scores, n = text.sums
         known: dict[str, Any] = dict(zip(names.metrics.values(), scores.values()))
         if n:
             known[names.pieces], known[names.perplexity] = n, perplexity_of(score, n)
         yield {
-            self.column: doc.text,
-            **fields,
-            **{name: known[name] if name in known else doc._.get(name) for name in self._of_text},
+            self.column: text.text,
+            **text.fields,
+            **{name: known[name] if name in known else text.doc._.get(name) for name in self._of_text},
         }
 
 
@@ -127,12 +143,12 @@ class NormalisedRows(TextRows):
             f"{name}_{method}": float for name in self.names.metrics.values() for method in self.methods
         }
 
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for row in super().__call__(number, doc, fields):
+    def __call__(self, text: ScoredText) -> Iterator[dict[str, Any]]:
+        for row in super().__call__(text):
             for metric, name in self.names.metrics.items():
                 for method in self.methods:
                     row[f"{name}_{method}"] = (
-                        normalise(doc, method, self.unigrams, metric=metric, attr=self.names.score)
+                        normalise(text.doc, method, self.unigrams, metric=metric, attr=self.names.score)
                         if row[self.names.pieces]
                         else None
                     )
@@ -151,11 +167,12 @@ class TokenRows(TextRows):
     def types(self) -> dict[str, Any]:
         return {"doc": int, "token": int, "pieces": list[str], **columns(self.names, self.settings, "tokens")}
 
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        record, of_token = read_record(doc, self.names.score, whole=True), columns(self.names, self.settings, "tokens")
+    def __call__(self, text: ScoredText) -> Iterator[dict[str, Any]]:
+        of_token = columns(self.names, self.settings, "tokens")
+        record = read_record(text.doc, self.names.score, whole=True)
         places = record.by_token() if record else {}
-        for token in doc:
+        for token in text.doc:
             if not token.is_space:
-                row = {"doc": number, "token": token.i, self.column: token.text, **fields}
+                row = {"doc": text.number, "token": token.i, self.column: token.text, **text.fields}
                 row["pieces"] = [record.pieces[i] for i in places[token.i]] if record and record.pieces else []
                 yield row | token_values(record, token.idx, token.idx + len(token), self.names, of_token)

@@ -18,7 +18,7 @@ from ..settings import at_least, check_values
 from ..span_getters import TEXT_SPAN, named_spans, stored_spans
 from ..unspaced import DIVIDED
 from ..user_warnings import warn_user
-from .rows import TextRows, columns, token_values
+from .rows import ScoredText, TextRows, columns, token_values
 
 Unit = Literal["whitespace", "spacy"]
 
@@ -86,10 +86,11 @@ class WordRows(TextRows):
         again = {f"{name}_lag{lag}": type_ for lag in lags for name, type_ in lagged.items()}
         return {"doc": int, "word": int, **in_text, **region, **lagged, **again}
 
-    def __call__(self, number: int, doc: Doc, fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def __call__(self, text: ScoredText) -> Iterator[dict[str, Any]]:
+        doc = text.doc
         for row in self.of(named_spans(doc, TEXT_SPAN)[0] if TEXT_SPAN in doc.spans else doc):
-            first = {"doc": number, "word": row.pop("word"), self.column: row.pop("text")}
-            yield {**first, **fields, **row}
+            first = {"doc": text.number, "word": row.pop("word"), self.column: row.pop("text")}
+            yield {**first, **text.fields, **row}
 
     def of(self, tokens: Doc | Span) -> list[dict[str, Any]]:
         """The rows of a scored text. Words and characters are counted from its beginning."""

@@ -24,14 +24,14 @@ from spacy_pll.corpus.formats import (
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import FileOptions, ReadOptions
 from spacy_pll.corpus.runs import find_format
-from spacy_pll.corpus.scored_texts import ScoredText
-from spacy_pll.tables.rows import TextRows, TokenRows
+from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows
 
 from ..columns import added, rows_of
 from ..made_scores import set_scores
 
 # Python 3.10 reads no table with a null character.
 any_text = st.text(st.characters(codec="utf-8", exclude_characters="\0" if sys.version_info < (3, 11) else ""))
+NAMES = rows_of("texts").names
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def scored():
         [("A cat", [-1, -2], {"n": 1}), ("A dog", [-4, -2], {}), ("", [], {})]
     ):
         doc = set_scores(nlp.make_doc(text), {"word_l2r": [*map(float, scores)]})
-        out.append(ScoredText(number, doc, fields))
+        out.append(ScoredText.of(doc, NAMES, number, fields))
     return out
 
 
@@ -80,7 +80,7 @@ def test_any_text_in_a_table_is_read_back(table, text, other, name):
     rows, vocab = rows_of("texts"), Vocab()
     texts = [text, other, text + "\r\n", "\r" + other]
     docs = [Doc(vocab, words=[text] * bool(text), spaces=[False] * bool(text)) for text in texts]
-    scored = [ScoredText(i, doc, {name: other}) for i, doc in enumerate(docs)]
+    scored = [ScoredText.of(doc, NAMES, i, {name: other}) for i, doc in enumerate(docs)]
     data = whole_file(table(rows, [name]), scored)
     read = READERS[".csv"](
         io.BytesIO(data), "out", ReadOptions(files=FileOptions(delimiter=table.delimiter, na_as_text=True))

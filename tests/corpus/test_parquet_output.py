@@ -23,9 +23,8 @@ from spacy_pll.corpus.parquet import (
 from spacy_pll.corpus.parquet_output import ParquetTable, TypedColumns
 from spacy_pll.corpus.records import ReadOptions, Record
 from spacy_pll.corpus.runs import find_format
-from spacy_pll.corpus.scored_texts import ScoredText
 from spacy_pll.files import to_json
-from spacy_pll.tables.rows import TokenRows
+from spacy_pll.tables.rows import ScoredText, TokenRows
 
 from ..columns import added, rows_of
 from ..made_scores import set_scores
@@ -48,6 +47,9 @@ def columns_of(schemas, *records):
     for record in records:
         columns.add(record)
     return columns
+
+
+NAMES = rows_of("texts").names
 
 
 def nested(depth):
@@ -151,7 +153,7 @@ def scored():
     docs = [made_doc(*one) for one in [("A cat", [-1, -2]), ("A dog", [-4, -2]), ("", [])]]
 
     def make(fields):
-        return [ScoredText(n, doc, own) for n, (doc, own) in enumerate(zip(docs, fields))]
+        return [ScoredText.of(doc, NAMES, n, own) for n, (doc, own) in enumerate(zip(docs, fields))]
 
     return make
 
@@ -247,7 +249,7 @@ def test_lists_and_objects_are_json_in_every_table(tmp_path_factory, value):
         for table in ("texts", "tokens"):
             of = rows_of(table)
             output = find_format(f"o{ending}", type(of))(of, types)
-            texts = [ScoredText(0, doc, {"n": value})]
+            texts = [ScoredText.of(doc, NAMES, fields={"n": value})]
             (folder / f"{table}{ending}").write_bytes(b"".join(output.merge([output.encode(texts)])))
             found.append(next(read_rows(folder / f"{table}{ending}"))[1])
         found.append(next(read_rows(folder / f"a{ending}"))[1])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_pll import WordTable
 from spacy_pll.corpus import runs, scored_texts
@@ -378,6 +378,16 @@ def test_a_stream_waits_for_no_more_texts_than_a_batch_has(make_nlp, batch_size,
     taken.clear()
     first = next(with_faults(nlp, records(), True, batch_size))
     assert first[1] is None and len(taken) == (batch_size if sides and any(sides) else 1)
+
+
+def test_the_text_of_a_row_is_as_it_was_read(make_nlp):
+    """Also with a tokenizer whose docs have other white space."""
+    nlp = make_nlp("bert")
+    nlp.tokenizer = lambda text: Doc(nlp.vocab, text.split())
+    records = [Record("line 1", "The  cats sleep.", {}), Record("line 2", nlp.make_doc("The  cats sleep."), {})]
+    texts = list(scored_texts.Scoring().score(nlp, records))
+    assert [text.text for text in texts] == ["The  cats sleep.", "The cats sleep. "]
+    assert texts[0].sums == texts[1].sums
 
 
 @pytest.mark.filterwarnings("ignore:.*texts could not be scored")

@@ -1,7 +1,7 @@
 import pytest
 
 from spacy_pll import InputError
-from spacy_pll.tables.rows import TextRows, TokenRows, check_columns
+from spacy_pll.tables.rows import ScoredText, TextRows, TokenRows, check_columns
 
 from ..columns import added
 
@@ -17,7 +17,7 @@ def rows(make_nlp):
 
     def make(cls):
         own = cls("text", names)
-        return own, list(own(3, doc, dict(FIELDS)))
+        return own, list(own(ScoredText.of(doc, names, 3, dict(FIELDS))))
 
     return doc, make
 
@@ -51,7 +51,7 @@ def test_a_text_without_a_wordpiece_has_no_score(make_nlp, text):
     nlp = make_nlp("bert", keep_pieces=True, distribution=True)
     doc, scorer = nlp(text), nlp.get_pipe("pll")
     for cls in (TextRows, TokenRows):
-        for row in cls("text", scorer.names, scorer.settings)(0, doc, {}):
+        for row in cls("text", scorer.names, scorer.settings)(ScoredText.of(doc, scorer.names)):
             names = {
                 "pll_word_l2r",
                 "pppl",
@@ -81,10 +81,10 @@ def test_columns_of_what_the_model_expected(make_nlp, alternatives, distribution
     texts, tokens = (cls("text", scorer.names, scorer.settings) for cls in (TextRows, TokenRows))
     assert [name for name in texts.types if name not in added()] == of_text
     assert list(tokens.types) == ["doc", "token", "pieces", "pll_word_l2r", "surprisal", *of_token]
-    fields = dict(FIELDS)
-    [row] = texts(0, doc, fields)
+    scored = ScoredText.of(doc, scorer.names, fields=dict(FIELDS))
+    [row] = texts(scored)
     assert [row[name] for name in of_text] == [doc._.get(name) for name in of_text]
-    table = list(tokens(0, doc, fields))
+    table = list(tokens(scored))
     for token, of_one in zip([token for token in doc if not token.is_space], table, strict=True):
         assert set(of_one) == {"text", "id", *tokens.types}
         if distribution:
