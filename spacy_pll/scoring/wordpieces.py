@@ -1,8 +1,8 @@
 """From spans to the model's wordpieces: alignment with spaCy's tokens, and word units.
 
 Everything is computed with numpy from the character offsets that the fast tokenizer gives.
-The positions of special tokens come from the encoding, never from ids: a text that contains
-"[MASK]" is scored as text.
+Texts are tokenized without special tokens. What stands around a text is what the tokenizer itself marks as
+special, never what has the id of a special token: a text that contains "[MASK]" is scored as text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
