@@ -67,6 +67,8 @@ class OfSpacy(dict):
 installed = catalogue.AVAILABLE_ENTRY_POINTS
 groups = [group for group in installed.groups if group.startswith(("spacy", "thinc"))]
 catalogue.AVAILABLE_ENTRY_POINTS = OfSpacy((group, installed.select(group=group)) for group in groups)
+# Each manifest has the versions of some packages, which are read from their files.
+spacy_pll.pipelines.get_package_version = cache(spacy_pll.pipelines.get_package_version)
 
 
 make_blank = spacy.blank

@@ -179,13 +179,13 @@ SOME = {
 
 
 def in_some_ways():
-    """Each value of an option in at most three of the ways that have it, others for each value."""
+    """Each value of an option in at most two of the ways that have it, others for each value."""
     ways = {}
     for change in CHANGES:
         ways.setdefault((change[1].name, change[2]), []).append(change)
     for n, of_value in enumerate(ways.values()):
-        third = -(-len(of_value) // 3)
-        yield from (of_value[(n + i) % len(of_value)] for i in range(0, len(of_value), third))
+        half = -(-len(of_value) // 2)
+        yield from (of_value[(n + i) % len(of_value)] for i in range(0, len(of_value), half))
 
 
 def without(rows, column):

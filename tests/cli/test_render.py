@@ -352,7 +352,7 @@ def is_inside(browser, element):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize(("opened", "width"), [("light", 1200), ("dark", 390)], indirect=["opened"])
 def test_what_was_expected_opens_for_the_pointer_and_for_the_keyboard(opened, page_of_expectations, width):
     keys = pytest.importorskip("selenium.webdriver").Keys
     actions = pytest.importorskip("selenium.webdriver").ActionChains
