@@ -72,7 +72,7 @@ class Input:
                 total.update(repr((text or record.in_place, record.fields)).encode("utf8", "surrogatepass"))
                 record.fingerprint = total.copy().hexdigest()[:16]
                 try:
-                    self._place(record)
+                    self._add_sides(record)
                 except InputError as error:
                     if not skip_errors:
                         raise RowError(error.problem, error.advice) from None
@@ -89,7 +89,7 @@ class Input:
         """Whether something may stand beside a text."""
         return self.marked or bool(self.context_column or self.after_column)
 
-    def _place(self, record: Record) -> None:
+    def _add_sides(self, record: Record) -> None:
         """Add to a record what is read before and after its text."""
         if not self.has_sides or record.problem:
             return
