@@ -135,7 +135,7 @@ def contents(folder):
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
-                *(("new", "kill", 2, 2), ("other", "kill", 1, 1)),
+                *(("new", "kill", 2, 2), ("other", "kill", 1, 2)),
                 *(("new", "interrupt", 1, 2), ("other", "interrupt", 2, 2)),
                 *(("damaged", "kill", 1, 2), ("damaged", "interrupt", 2, 2)),
                 *(("gap", "kill", 2, 2), ("gap", "interrupt", 1, 2)),
