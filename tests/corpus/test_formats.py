@@ -20,6 +20,7 @@ from spacy_pll.corpus.formats import (
     JsonLines,
     SpacyDocs,
     TsvTable,
+    to_csv,
 )
 from spacy_pll.corpus.readers import FIELDS, READERS
 from spacy_pll.corpus.records import FileOptions, ReadOptions
@@ -145,3 +146,8 @@ def test_formats_hold_different_values():
             check_fields({"x": [value]}, "in, line 1", srsly.msgpack_dumps)
     with pytest.raises(InputError, match="in, line 1: 'x' is b'bytes', .* not JSON serializable"):
         check_fields({"x": b"bytes"}, "in, line 1")
+
+
+def test_a_value_without_a_column_is_not_lost():
+    with pytest.raises(ValueError, match="no such columns: {'b'}"):
+        to_csv([{"a": 1}, {"a": 2, "b": 3}], ["a"], ",")

@@ -20,7 +20,7 @@ TEXTS = st.lists(st.text(st.sampled_from([*"aTé東😀.-' \n\ufeff"]), max_size
 @given(st.lists(TEXTS, min_size=1, max_size=3), TEXTS, st.data(), st.sampled_from(TINY_TOKENIZERS))
 def test_what_is_kept_is_what_the_tokenizer_makes(blocks, others, data, name):
     """In any order, again and again, with other white space at the end, and beside texts that are not kept."""
-    tokenizer, blocks = get_tokenizer(name).backend_tokenizer, [ALIKE, *blocks]
+    tokenizer, blocks = get_tokenizer(name).backend_tokenizer, [["", " "], ALIKE, *blocks]
     with_words = data.draw(st.booleans())
     kept = KeptEncodings(tokenizer, [(block, Encoded.of(block, tokenizer, with_words)) for block in blocks])
     known = [text for block in blocks for text in block]

@@ -176,7 +176,7 @@ def test_special_tokens_between_the_pieces_are_refused():
         get_wordpieces([nlp.make_doc("re" * 150)[:]], tokenizer, "spacy")
 
 
-@pytest.mark.parametrize("name", TINY_TOKENIZERS)
+@pytest.mark.parametrize("name", [*TINY_TOKENIZERS, *REAL_TOKENIZERS])
 def test_special_tokens_are_those_that_the_tokenizer_puts_around_each_text(name):
     tokenizer = get_tokenizer(name).backend_tokenizer
     for texts in (["I can't believe that it left.", "", " \n", "[MASK] </s>"], ["", " "], []):
